@@ -1,0 +1,15 @@
+/* banned.h - library calls that overrun, lose their length or keep hidden state.
+ *
+ * Force-included into every object by the Makefile, so that a call is a compile error.
+ * The headers that declare these names come first: poisoning has to follow the declaration.
+ */
+#ifndef BANNED_H
+#define BANNED_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof
+
+#endif

@@ -1,0 +1,37 @@
+#include "tests/fault.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static int left = -1;
+
+void fault_after(int calls)
+{
+	left = calls;
+}
+
+static bool fail_now(void)
+{
+	return left >= 0 && left-- == 0;
+}
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fail_now() ? NULL : __real_calloc(n, size);
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return fail_now() ? NULL : __real_malloc(size);
+}
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size)
+{
+	return fail_now() ? NULL : __real_realloc(old, size);
+}
