@@ -1,0 +1,84 @@
+/* server/registry.h - the streams and sessions that exist, seen from the control plane.
+ *
+ * Thread: control only. What workers own is reached by mail; what they count is read from
+ *         relaxed atomics.
+ * Memory: replies own their body; JSON values are the caller's reference.
+ */
+#ifndef SERVER_REGISTRY_H
+#define SERVER_REGISTRY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct registry;
+struct text; /* server/text.h: a growing text buffer */
+
+enum registry_status {
+	REGISTRY_OK,
+	REGISTRY_UNPARSABLE,      /* 400 */
+	REGISTRY_UNACCEPTABLE,    /* 422: well-formed, but not something we can do */
+	REGISTRY_NO_COMMON_CODEC, /* 406 */
+	REGISTRY_NO_PUBLISHER,    /* 409, retry_after_s set */
+	REGISTRY_FULL,            /* 503, retry_after_s set */
+	REGISTRY_DRAINING,        /* 503 */
+	REGISTRY_NOT_FOUND,       /* 404 */
+	REGISTRY_STALE,           /* 412: If-Match names another ICE session */
+	REGISTRY_TAG_MISSING,     /* 428: strict mode only */
+};
+
+enum {
+	REGISTRY_REASON_BYTES = 256,
+	REGISTRY_ID_BYTES = 24,   /* 128 bits as base64url, terminated */
+	REGISTRY_ETAG_BYTES = 24, /* without the quotes */
+};
+
+struct registry_reply {
+	enum registry_status status;
+	char reason[REGISTRY_REASON_BYTES]; /* for a person, when status is not OK */
+	char session_id[REGISTRY_ID_BYTES];
+	char etag[REGISTRY_ETAG_BYTES]; /* empty: no ETag header */
+	char *body;                     /* SDP or sdpfrag; the caller frees; NULL: none (204) */
+	size_t body_bytes;
+	unsigned retry_after_s; /* 0: none */
+};
+
+/** WHIP: an offer to send `stream`. The name has been validated. */
+void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
+		      struct registry_reply *reply);
+
+/** WHEP: an offer to receive `stream`. */
+void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
+		    struct registry_reply *reply);
+
+/** Trickle (no body in the reply) or ICE restart (an sdpfrag in the reply, new etag).
+ *  @param if_match the header's value as sent, NULL when absent
+ *  @param strict   missing and stale tags are refused */
+void registry_patch(struct registry *r, const char *id, const char *frag, size_t len,
+		    const char *if_match, bool strict, struct registry_reply *reply);
+
+/** DELETE by the session's owner. @return REGISTRY_OK or REGISTRY_NOT_FOUND */
+enum registry_status registry_end(struct registry *r, const char *id);
+
+/** DELETE by an admin, by public number. @return REGISTRY_OK or REGISTRY_NOT_FOUND */
+enum registry_status registry_kick(struct registry *r, uint64_t number);
+
+/** Refuse new sessions from now on. */
+void registry_drain(struct registry *r);
+
+/** Accepting sessions: workers run, not draining, not full. */
+bool registry_is_ready(const struct registry *r);
+
+/** JSON of the API; NULL where there is no such thing (404) or memory ran out. */
+json_t *registry_info(struct registry *r);
+json_t *registry_streams(struct registry *r);
+json_t *registry_sessions(struct registry *r);
+json_t *registry_session(struct registry *r, uint64_t number);
+/** State and reason for the holder of the session's id. */
+json_t *registry_session_status(struct registry *r, const char *id);
+
+/** Append the Prometheus text of streams, sessions, workers. */
+void registry_metrics(struct registry *r, struct text *out);
+
+#endif
