@@ -69,7 +69,7 @@ $(BUILD)/sluice-load: $(B)/sluice-load
 
 # Unit tests: one program a folder. A layer's tests link that layer and what it may include, so
 # media/ code that reaches for libuv, OpenSSL or an SRTP library does not link.
-FAULTS := calloc malloc realloc
+FAULTS := calloc malloc realloc aligned_alloc mmap
 UNITS  := $(foreach l,$(LAYERS),$(if $(wildcard tests/$(l)/test_*.c),$(l)))
 needs_pool    := pool
 needs_media   := media pool

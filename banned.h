@@ -10,6 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok atoi atol atoll atof
+#pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf strtok atoi atol atoll atof
 
 #endif

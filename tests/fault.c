@@ -1,7 +1,9 @@
 #include "tests/fault.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 static int left = -1;
 
@@ -34,4 +36,22 @@ void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
 	return fail_now() ? NULL : __real_realloc(old, size);
+}
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return fail_now() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	if (fail_now()) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return __real_mmap(at, len, prot, flags, fd, offset);
 }
