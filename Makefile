@@ -115,6 +115,13 @@ $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CC) $(CPPFLAGS) $(CFLAGS)' | cmp -s - $@ || echo '$(CC) $(CPPFLAGS) $(CFLAGS)' >$@
 
+# The page of settings is printed from the schema; a unit test fails when it is old.
+$(B)/config_reference: $(B)/tests/tools/config_reference.o $(B)/libconfig.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIB_config)
+docs/config.md: $(B)/config_reference
+	@mkdir -p $(@D)
+	$< >$@
+
 may_include_pool    := pool
 may_include_config  := config
 may_include_media   := media|pool

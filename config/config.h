@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 enum {
-	CONFIG_ERROR_BYTES = 512,    /* one line, terminated, without the newline */
+	CONFIG_ERROR_BYTES = 1024,   /* one line, terminated, without the newline */
 	CONFIG_TEXT_BYTES = 64,      /* longest address with its port, as written, terminated */
 	CONFIG_FILE_BYTES = 1 << 20, /* larger files are refused */
 	CONFIG_LIST_MAX = 256,       /* entries of one list */
