@@ -101,6 +101,8 @@ void ticker_arm(struct ticker *t, struct ticker_item *item, uint64_t due_us)
 			disarm(t, item);
 		return;
 	}
+	if (due_us < t->floor_us)
+		due_us = t->floor_us;
 	item->due_us = due_us;
 	if (!item->at) {
 		assert(t->count < t->cap);
@@ -125,14 +127,15 @@ uint64_t ticker_due_us(const struct ticker *t)
 
 void ticker_run(struct ticker *t, uint64_t now_us)
 {
-	/* An item that arms itself for the past comes up in the next run, so a bounded turn:
-	 * no more items than were armed when it began. */
-	for (uint32_t left = t->count; left > 0 && t->count > 0; left--) {
+	uint64_t horizon_us = now_us + TICKER_GRAIN_US / 2;
+
+	/* What arms itself meanwhile waits for the next run: nothing can keep a turn from ending. */
+	t->floor_us = horizon_us + 1;
+	while (ticker_due_us(t) <= horizon_us) {
 		struct ticker_item *item = t->heap[0];
 
-		if (item->due_us > now_us + TICKER_GRAIN_US / 2)
-			return;
 		disarm(t, item);
 		item->on_due(item, now_us);
 	}
+	t->floor_us = 0;
 }

@@ -25,6 +25,7 @@ struct ticker_item {
 struct ticker {
 	struct ticker_item **heap;
 	uint32_t count, cap;
+	uint64_t floor_us; /* while ticker_run() runs: the earliest new deadline */
 };
 
 void ticker_init(struct ticker *t);
