@@ -168,7 +168,7 @@ STRESS  := $(wildcard tests/stress/stress_*.c)
 SIMS    := $(wildcard tests/sim/sim_*.c)
 BENCHES := $(wildcard tests/bench/*.c)
 FUZZERS := $(wildcard tests/fuzz/fuzz_*.c)
-TOOLS   := $(shell grep -lE '^int main\(' tests/tools/*.c)
+TOOLS   := $(shell grep -lE '^int main\>' tests/tools/*.c)
 $(foreach p,$(STRESS) $(SIMS) $(BENCHES) $(TOOLS),$(eval $(call program_rule,$(call names,$(p)),$(p))))
 
 # build/NAME is the variant built last, for scripts and people.
