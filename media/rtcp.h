@@ -161,8 +161,7 @@ struct rtcp_twcc_cursor {
 	uint16_t given;
 	uint16_t run_left;
 	uint16_t symbols; /* current chunk */
-	int64_t arrival_us;
-	bool is_cut; /* a delta was promised that is not there */
+	bool is_cut;      /* a delta was promised that is not there */
 };
 
 struct rtcp_twcc_status {
@@ -243,10 +242,7 @@ int rtcp_write_remb(struct rtcp_writer *w, uint32_t sender_ssrc, uint64_t bitrat
 int rtcp_write_nack(struct rtcp_writer *w, uint32_t sender_ssrc, uint32_t media_ssrc,
 		    const uint16_t *seqs, size_t n);
 
-enum {
-	RTCP_TWCC_MISSING = -1,
-	RTCP_TWCC_MAX_STATUSES = 4096, /* of one feedback we build */
-};
+enum { RTCP_TWCC_MISSING = -1 };
 
 struct rtcp_twcc_report {
 	uint32_t sender_ssrc;
@@ -258,12 +254,9 @@ struct rtcp_twcc_report {
 };
 
 /**
- * Where packets are missing before the first received one, these are reported as missing.
- *
- * @return statuses covered, counted from base_seq: fewer than n where the space, the reach of a
- *         delta (8.19 s) or RTCP_TWCC_MAX_STATUSES ends, and the rest goes into a next feedback;
- *         or -ENOSPC: not one received packet fits; or -ENODATA: all (within the maximum) are
- *         missing
+ * @return statuses covered, counted from base_seq: fewer than n where the space or the reach of a
+ *         delta (8.19 s) ends, and the rest goes into a next feedback; or -ENOSPC: not one
+ *         received packet fits; or -ENODATA: all are missing
  */
 int rtcp_write_twcc(struct rtcp_writer *w, const struct rtcp_twcc_report *report);
 
