@@ -161,7 +161,8 @@ struct rtcp_twcc_cursor {
 	uint16_t given;
 	uint16_t run_left;
 	uint16_t symbols; /* current chunk */
-	bool is_cut;      /* a delta was promised that is not there */
+	int64_t arrival_us;
+	bool is_cut; /* a delta was promised that is not there */
 };
 
 struct rtcp_twcc_status {
@@ -242,7 +243,10 @@ int rtcp_write_remb(struct rtcp_writer *w, uint32_t sender_ssrc, uint64_t bitrat
 int rtcp_write_nack(struct rtcp_writer *w, uint32_t sender_ssrc, uint32_t media_ssrc,
 		    const uint16_t *seqs, size_t n);
 
-enum { RTCP_TWCC_MISSING = -1 };
+enum {
+	RTCP_TWCC_MISSING = -1,
+	RTCP_TWCC_MAX_STATUSES = 4096, /* of one feedback we build */
+};
 
 struct rtcp_twcc_report {
 	uint32_t sender_ssrc;
@@ -254,9 +258,12 @@ struct rtcp_twcc_report {
 };
 
 /**
- * @return statuses covered, counted from base_seq: fewer than n where the space or the reach of a
- *         delta (8.19 s) ends, and the rest goes into a next feedback; or -ENOSPC: not one
- *         received packet fits; or -ENODATA: all are missing
+ * Where packets are missing before the first received one, these are reported as missing.
+ *
+ * @return statuses covered, counted from base_seq: fewer than n where the space, the reach of a
+ *         delta (8.19 s) or RTCP_TWCC_MAX_STATUSES ends, and the rest goes into a next feedback;
+ *         or -ENOSPC: not one received packet fits; or -ENODATA: all (within the maximum) are
+ *         missing
  */
 int rtcp_write_twcc(struct rtcp_writer *w, const struct rtcp_twcc_report *report);
 

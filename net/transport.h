@@ -58,7 +58,8 @@ const char *transport_reason_text(uint32_t reason);
  *	if (lifetime_is_closed(&t->life) || !t->tx) skip;
  *	seal from t->tx, send over t->path
  *
- * `tx` is NULL until the peer is authenticated, then stays the same until transport_destroy().
+ * `tx` is NULL until the peer is authenticated and has shown that it reads what is sent to `path`;
+ * then it stays the same until transport_destroy().
  * `path` is where media goes; it changes only inside calls on this transport, and
  * `path_serial` counts the changes, for callers that keep a sockaddr made from it. */
 struct transport {
@@ -77,10 +78,10 @@ struct transport_config {
 	struct dtls_identity *identity;      /* ours; a reference is taken */
 	struct seal_engine *engine;          /* the worker's; outlives the transport */
 	uint64_t tie_breaker;                /* ICE_CONTROLLING; random */
-	uint64_t seed;                       /* transaction ids; random */
+	uint8_t seed[ICE_SEED_BYTES];        /* transaction ids; random */
 };
 
-/** @return 0 or -ENOMEM */
+/** @return 0, -ENOMEM, or -EINVAL (a ufrag or password shorter or longer than ICE allows) */
 int transport_create(struct transport **out, uint64_t now_us,
 		     const struct transport_config *config);
 
@@ -133,21 +134,23 @@ enum transport_verdict transport_on_datagram(struct transport *t, uint64_t now_u
 /** The deadline of TRANSPORT_IDLE passed; early and repeated calls do no harm. */
 void transport_on_timeout(struct transport *t, uint64_t now_us);
 
-/** ICE_CONTROLLING: a pair to check. Further pairs than the agent's cap are ignored. */
-void transport_add_remote(struct transport *t, uint64_t now_us, const struct net_path *path);
+/** ICE_CONTROLLING: a pair to check, most preferred first.
+ *  @return 0, -ENOSPC (ICE_MAX_PAIRS) or -ENOTSUP (a lite agent) */
+int transport_add_remote(struct transport *t, uint64_t now_us, const struct net_path *path);
 
-/** New credentials (RFC 8445 section 9); keys and selected path stay until a new check. */
-void transport_ice_restart(struct transport *t, uint64_t now_us,
-			   const struct ice_credentials *local,
-			   const struct ice_credentials *remote);
+/** New credentials (RFC 8445 section 9); the former work, and keys and path stay, until the first
+ *  valid check under the new. @return 0 or -EINVAL (nothing changes) */
+int transport_ice_restart(struct transport *t, uint64_t now_us, const struct ice_credentials *local,
+			  const struct ice_credentials *remote);
 
 /* --- output ---------------------------------------------------------------------------- */
 
 enum transport_event {
-	TRANSPORT_VALIDATED,    /* path: its remote address may be put into the address table */
-	TRANSPORT_CONNECTED,    /* tx, rx and path are set: media may flow */
+	TRANSPORT_VALIDATED,   /* path: its remote address may be put into the address table */
+	TRANSPORT_INVALIDATED, /* path: take it out again, a newer one needed its place */
+	TRANSPORT_CONNECTED,   /* tx and path are set: media may flow (rx opens a moment earlier) */
 	TRANSPORT_PATH_CHANGED, /* path: the new t->path */
-	TRANSPORT_CLOSED,       /* reason; once, the last event */
+	TRANSPORT_CLOSED,       /* reason; once, the last event; the lifetime is acknowledged */
 };
 
 struct transport_output {
