@@ -74,15 +74,16 @@ struct negotiated {
 	struct negotiated_media media[NEGOTIATED_KINDS]; /* by enum media_kind */
 	char remote_ufrag[SDP_MAX_ICE_BYTES + 1];
 	char remote_pwd[SDP_MAX_ICE_BYTES + 1];
-	struct negotiated_fingerprint
-	    fingerprints[SDP_MAX_FINGERPRINTS]; /* any of them may match */
-	uint8_t fingerprint_count;              /* at least 1, all sha-256, sha-384 or sha-512 */
-	enum negotiated_role dtls_role;         /* ours */
-	bool is_bundled;                        /* the offer had a BUNDLE group we use */
+	/* Any of them may match. */
+	struct negotiated_fingerprint fingerprints[SDP_MAX_FINGERPRINTS];
+	uint8_t fingerprint_count;      /* at least 1, all sha-256, sha-384 or sha-512 */
+	enum negotiated_role dtls_role; /* ours */
+	bool is_egress;                 /* we send */
+	bool is_bundled;                /* the offer had a BUNDLE group we use */
 	bool remote_is_lite;
 	bool extmap_allow_mixed; /* one- and two-byte extensions in one stream, RFC 8285 */
-	struct sdp_address
-	    candidates[NEGOTIATED_MAX_CANDIDATES]; /* usable ones; more are dropped */
+	/* Usable ones; what exceeds the array is dropped. */
+	struct sdp_address candidates[NEGOTIATED_MAX_CANDIDATES];
 	uint8_t candidate_count;
 	uint8_t line_count;           /* m-lines of the offer */
 	uint8_t lines[SDP_MAX_MEDIA]; /* enum negotiated_line */
@@ -105,6 +106,7 @@ struct answer_policy {
 	enum answer_role role;
 	struct answer_codec codecs[NEGOTIATED_KINDS][NEGOTIATED_MAX_CODECS];
 	uint8_t codec_count[NEGOTIATED_KINDS]; /* 0: the stream has none of this kind */
+	bool is_default[NEGOTIATED_KINDS];     /* codecs are those of answer_policy_init() */
 	uint8_t max_codecs; /* accepted for each m-line, in the offer's order; 0: all */
 	uint32_t extensions[NEGOTIATED_KINDS]; /* 1u << enum ext_kind: accepted when offered */
 	uint8_t feedback;                      /* enum sdp_feedback bits accepted when offered */
@@ -128,8 +130,7 @@ enum answer_verdict {
  */
 void answer_policy_init(struct answer_policy *policy, enum answer_role role);
 
-/** Allow one codec of its kind only (call once, or more often for several). Clears the kind first when
- *  it still holds the defaults' list. */
+/** Allow this codec instead of the defaults of its kind; once more: in addition. fmtp is borrowed. */
 void answer_policy_only(struct answer_policy *policy, enum media_codec codec, const char *fmtp);
 
 /**
