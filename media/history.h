@@ -28,7 +28,7 @@ struct history;
 struct history_config {
 	uint32_t capacity_pkts; /* power of two, 2..HISTORY_MAX_PKTS */
 	uint32_t max_age_us;    /* by arrival; 0: no bound */
-	uint32_t max_bytes;     /* of slabs held (SLAB_BYTES each); 0: no bound */
+	uint32_t max_bytes;     /* of slabs held (SLAB_BYTES each), at least one; 0: no bound */
 };
 
 enum history_verdict {
@@ -39,7 +39,7 @@ enum history_verdict {
 	HISTORY_VERDICTS,
 };
 
-/** @param pool this worker's own. @return 0, -ENOMEM or -EINVAL (capacity_pkts) */
+/** @param pool this worker's own. @return 0, -ENOMEM or -EINVAL (capacity_pkts, max_bytes) */
 int history_create(struct history **out, const struct history_config *config,
 		   struct slab_pool *pool);
 
@@ -81,7 +81,7 @@ bool history_is_missing(const struct history *h, uint64_t index);
 uint64_t history_oldest_index(const struct history *h);
 uint64_t history_newest_index(const struct history *h);
 
-/** The newest packet held that begins a keyframe; NULL when there is none. */
+/** The first packet of the newest key frame of which a beginning is held; NULL when there is none. */
 struct slab *history_keyframe(const struct history *h);
 
 struct history_stats {
