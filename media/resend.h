@@ -20,7 +20,7 @@ enum {
 	RESEND_SHARE_DIVISOR = 5,              /* repeats : media = 1 : 5 */
 	RESEND_START_CREDIT_BYTES = 16 * 1024, /* before the viewer's media has earned any */
 	RESEND_MAX_CREDIT_BYTES = 64 * 1024,   /* one burst */
-	RESEND_SETS = 32, /* table of recent repeats: sets of ways, power of two */
+	RESEND_SETS = 16, /* table of recent repeats: sets of ways, power of two */
 	RESEND_WAYS = 4,
 	RESEND_FIRST_NUMBER_MAX = 32767, /* a first number above it may wrap before the receiver has
 	                                  * seen enough to follow the roll-over */
@@ -43,8 +43,9 @@ static inline void resend_share_earn(struct resend_share *share, uint32_t bytes)
 }
 
 struct resend_slot {
+	uint32_t sent_us; /* low bits of the clock */
 	uint16_t seq;
-	uint16_t sent_ms; /* low bits; 0 = empty */
+	uint16_t is_used;
 };
 
 struct resend {
