@@ -140,12 +140,15 @@ clean:
 
 .PHONY: test check sim stress e2e browser bench tools
 FAULTS := calloc malloc realloc aligned_alloc mmap
+# Entry points of a layer's libraries; wrapped in tests/LAYER.
+FAULTS_net := srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
+, := ,
 UNITS  := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
 
 # Criterion ignores a worker's exit status, so sanitizer reports are caught by their log files.
 define unit_rule
 $(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/*.c)) $(call lib,$(needs_$(1)))
-	$$(CC) $$(LDFLAGS) $$(FAULTS:%=-Wl,--wrap=%) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
+	$$(CC) $$(LDFLAGS) $$(patsubst %,-Wl$$(,)--wrap=%,$$(FAULTS) $$(FAULTS_$(1))) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
 .PHONY: run-unit-$(1)
 run-unit-$(1): $(B)/test_$(1)
 	@rm -f $(B)/san.$(1).*

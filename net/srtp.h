@@ -118,8 +118,8 @@ void seal_rtp(struct seal_engine *e, const struct seal_job *jobs, size_t n);
  *
  * @param len of the plain packet, at least 8
  * @param cap bytes there are at `bytes`
- * @return the sealed length, -ENOSPC (nothing written), or -EOVERFLOW: 2^31 packets were sealed,
- *         the key is used up
+ * @return the sealed length, -ENOSPC (nothing written), -EOVERFLOW: 2^31 packets were sealed,
+ *         the key is used up; or -ENOMEM (libsrtp2 only; the bytes must be dropped)
  */
 int seal_rtcp(struct seal_engine *e, struct seal_tx *tx, uint8_t *bytes, size_t len, size_t cap);
 
