@@ -42,6 +42,7 @@ struct egress {
 	unsigned count, next; /* messages appended; first one not yet sent */
 	unsigned refusals;
 	uint64_t now_us; /* of the last flush */
+	int full_errno;  /* why the last flush stopped */
 	struct refusal refusing[REFUSING_ADDRESSES];
 	unsigned refusing_count;
 	struct egress_failure failures[EGRESS_MESSAGES];
@@ -274,8 +275,10 @@ static bool send_singly(struct egress *e, unsigned i)
 		if (sendmsg(e->fd, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 			if (errno == EINTR)
 				continue;
-			if (is_full(errno))
+			if (is_full(errno)) {
+				e->full_errno = errno;
 				return false;
+			}
 			give_up(e, m, -errno);
 			return true;
 		}
@@ -320,8 +323,10 @@ static bool send_batch(struct egress *e)
 	}
 	if (errno == EINTR)
 		return true;
-	if (is_full(errno))
+	if (is_full(errno)) {
+		e->full_errno = errno;
 		return false;
+	}
 	if (is_gso_refusal(&e->messages[e->next], errno)) {
 		struct net_addr to;
 
@@ -342,7 +347,7 @@ enum egress_status egress_flush(struct egress *e, uint64_t now_us)
 	while (e->next < e->count) {
 		if (!send_batch(e)) {
 			e->stats.blocked++;
-			return EGRESS_BLOCKED;
+			return e->full_errno == EAGAIN ? EGRESS_BLOCKED : EGRESS_STARVED;
 		}
 	}
 	memset(e->iovs, 0, e->count * sizeof(e->iovs[0]));

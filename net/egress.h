@@ -33,6 +33,7 @@ enum {
 enum egress_status {
 	EGRESS_DONE,    /* everything left, or was given up and counted */
 	EGRESS_BLOCKED, /* the socket is full: flush again when it is writable */
+	EGRESS_STARVED, /* the kernel is out of buffers: writability does not tell, try a little later */
 };
 
 struct egress_stats {

@@ -1,0 +1,90 @@
+/* server/branch.h - one worker's copy of a stream: its last packets, and the viewers served here.
+ *
+ * Thread: the worker's.
+ */
+#ifndef SERVER_BRANCH_H
+#define SERVER_BRANCH_H
+
+#include "media/clock.h"
+#include "media/history.h"
+#include "net/trigger.h"
+#include "server/session.h"
+#include "server/stream.h"
+
+struct viewer;
+
+enum { BRANCH_TEMPLATE_PKTS = 64, BRANCH_TEMPLATE_BYTES = 72 };
+
+/* Headers as one mapping writes them, kept for the packets of the running passes. A packet's
+ * header never changes, so an entry is right whenever its index is. */
+struct header_template {
+	uint64_t index; /* 0: empty */
+	uint8_t bytes;
+	uint8_t header[BRANCH_TEMPLATE_BYTES];
+};
+
+struct templates {
+	struct templates *next;
+	struct mapping mapping;
+	uint32_t viewers; /* with this mapping */
+	uint8_t track;
+	struct header_template entries[BRANCH_TEMPLATE_PKTS];
+};
+
+struct branch_track {
+	struct history *history;
+	uint64_t release;      /* newest index that passes may send */
+	uint32_t held_timestamp;
+	bool is_holding;       /* part of a frame waits for its rest */
+	struct clock_anchor anchor;
+	uint32_t late_seen;    /* late arrivals that a pass has been asked for */
+};
+
+struct branch {
+	struct worker *worker;
+	struct stream *stream; /* a reference */
+	struct branch_track tracks[STREAM_TRACKS];
+	struct viewer **viewers;
+	uint32_t viewer_count, viewer_cap;
+	uint32_t waiting;       /* viewers that wait for a key frame */
+	struct templates *templates;
+
+	/* The pass. */
+	bool is_ready;          /* on the worker's list */
+	bool is_passing, wants_pass;
+	uint32_t pass_start, pass_at; /* first viewer of the pass; how many are done */
+	uint64_t pass_to[STREAM_TRACKS];
+	bool is_pacing;         /* a viewer got only a part: again a little later */
+	struct branch *next_ready;
+
+	struct ticker_item timer; /* end of a hold, next paced part, repeated key frame request */
+	uint64_t hold_due_us, pace_due_us, keyframe_due_us;
+	struct trigger keyframe;  /* requests of this worker's viewers, folded before they travel */
+};
+
+/** The branch of a stream on this worker, made if there is none. @return NULL without memory */
+struct branch *branch_get(struct worker *w, struct stream *stream);
+
+/** Takes the viewer in or out; the last one out ends the branch. @return 0 or -ENOMEM */
+int branch_join(struct branch *b, struct viewer *v);
+void branch_leave(struct branch *b, struct viewer *v);
+
+/** A packet of the stream; takes over one reference of the slab. */
+void branch_on_packet(struct branch *b, struct slab *slab);
+
+void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS]);
+
+/** A viewer of this branch wants a key frame. */
+void branch_want_keyframe(struct branch *b, uint32_t reason);
+
+/** The templates of a mapping, shared by all its viewers. @return NULL without memory */
+struct templates *branch_templates(struct branch *b, const struct mapping *mapping, uint8_t track);
+void branch_release_templates(struct branch *b, struct templates *t);
+
+/** What is next: arms the branch's timer. */
+void branch_arm(struct branch *b);
+
+/** Bytes that all branches of this worker hold beside the slabs. */
+size_t branch_bytes(const struct branch *b);
+
+#endif

@@ -1,0 +1,53 @@
+/* server/feed.c - see feed.h for the contract. */
+#include "server/feed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "media/mapping.h"
+#include "media/rtx.h"
+
+enum {
+	/* What a viewer's header takes with the extensions a relay forwards in one-byte form: fixed
+	 * part, block header, mid, audio level, orientation, playout delay, capture time. */
+	FEED_HEADER_BYTES = 12 + 4 + 36 + RTX_OSN_BYTES,
+};
+
+int feed_create(struct feed **out, struct stream *stream, uint16_t pad_bytes)
+{
+	struct feed *f = calloc(1, sizeof(*f));
+	int err = 0;
+
+	*out = NULL;
+	if (!f)
+		return -ENOMEM;
+	f->stream = stream_ref(stream);
+	for (uint8_t i = 0; i < STREAM_TRACKS && !err; i++) {
+		struct track_config config = {
+			.is_video = i == MEDIA_VIDEO,
+			.pad_bytes = pad_bytes,
+			.header_bytes = FEED_HEADER_BYTES,
+			.stream = stream->slot,
+			.stream_generation = stream->generation,
+			.track = i,
+		};
+
+		err = track_create(&f->tracks[i], &config);
+	}
+	if (err) {
+		feed_destroy(f);
+		return err;
+	}
+	*out = f;
+	return 0;
+}
+
+void feed_destroy(struct feed *f)
+{
+	if (!f)
+		return;
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		track_destroy(f->tracks[i]);
+	stream_unref(f->stream);
+	free(f);
+}

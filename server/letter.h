@@ -1,0 +1,52 @@
+/* server/letter.h - what threads tell each other outside the way of media.
+ *
+ * Thread: written by the sender, then the receiver's alone.
+ * Memory: one allocation a letter, freed by the receiver; references in it pass with it.
+ */
+#ifndef SERVER_LETTER_H
+#define SERVER_LETTER_H
+
+#include "media/clock.h"
+#include "net/addr.h"
+#include "net/mailbox.h"
+#include "server/feed.h"
+#include "server/plan.h"
+
+enum letter_kind {
+	/* To a worker. */
+	LETTER_CLOSE,     /* to, reason: end a session */
+	LETTER_RESTART,   /* to, local, remote: new ICE credentials */
+	LETTER_FEED,      /* to, feed: this publisher feeds the stream from now on */
+	LETTER_KEYFRAME,  /* to, track, folds: viewers elsewhere want a key frame */
+	LETTER_ANCHORS,   /* stream (a reference), anchors: the publisher's clock for sender reports */
+	LETTER_FORGET,    /* to, addr: forward this address no more */
+	LETTER_STOP,      /* end all sessions for `reason`, then the thread */
+	/* To control. */
+	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
+	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */
+	LETTER_STOPPED,   /* worker: its thread is about to end */
+};
+
+struct letter {
+	struct mail mail; /* first: a mail is a letter */
+	enum letter_kind kind;
+	uint32_t reason;
+	struct session_ref to;
+	struct plan *plan;
+	struct stream *stream;
+	struct feed *feed;
+	union {
+		struct {
+			struct ice_credentials local, remote;
+		} restart;
+		struct {
+			uint8_t track;
+			uint32_t folds;
+		} keyframe;
+		struct clock_anchor anchors[STREAM_TRACKS];
+		struct net_addr addr;
+		unsigned worker;
+	};
+};
+
+#endif

@@ -1,0 +1,87 @@
+/* server/plan.h - a session as control and its worker share it: what was agreed by offer and
+ * answer, who serves it, and what it counts.
+ *
+ * A POST makes only this. The worker on which the kernel lands the first authentic STUN request
+ * claims it and builds the session; until then nothing of it exists but these bytes.
+ *
+ * Thread: the agreed part is fixed before the plan enters the directory. `claim` moves once,
+ *         0 → session_ref or 0 → PLAN_GONE, by compare-and-swap. State and statistics are written
+ *         by the owning worker, read by control.
+ * Memory: counted references; the last one frees.
+ */
+#ifndef SERVER_PLAN_H
+#define SERVER_PLAN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "media/answer.h"
+#include "media/mapping.h"
+#include "net/dtls.h"
+#include "net/ice.h"
+#include "server/counter.h"
+#include "server/registry.h"
+#include "server/stream.h"
+
+#define PLAN_GONE UINT64_MAX /* value of `claim`: expired or deleted before anyone came */
+
+enum plan_role { PLAN_PUBLISHER, PLAN_VIEWER };
+
+enum plan_state {
+	PLAN_WAITING,   /* no valid STUN request yet */
+	PLAN_CONNECTING, /* claimed: ICE and DTLS */
+	PLAN_CONNECTED,
+	PLAN_CLOSED,
+};
+
+/* A viewer's side of one track. */
+struct plan_track {
+	bool is_used;
+	uint32_t ssrc, rtx_ssrc; /* rtx_ssrc 0: no RTX */
+	struct mapping mapping;
+};
+
+struct plan_stats {
+	counter bytes, packets; /* publisher: received; viewer: sent */
+	counter lost, nacked, resent, keyframe_requests;
+	counter rtt_us, jitter_us;
+	counter send_failures;
+};
+
+struct plan {
+	_Atomic uint32_t refs;
+	_Atomic uint64_t claim; /* 0, a session_ref, or PLAN_GONE */
+	enum plan_role role;
+	uint64_t number; /* public */
+	char id[REGISTRY_ID_BYTES];
+	struct stream *stream;
+	struct ice_credentials local, remote;
+	struct dtls_fingerprint fingerprint;
+	enum dtls_role dtls_role;
+	struct dtls_identity *identity;
+	struct negotiated *negotiated;           /* publishers only */
+	struct plan_track tracks[STREAM_TRACKS]; /* viewers only; by enum media_kind */
+	uint64_t created_us;
+
+	_Atomic uint32_t state;  /* enum plan_state */
+	_Atomic uint32_t reason; /* enum transport_reason, once closed */
+	struct plan_stats stats;
+
+	/* Control's own. */
+	char etag[REGISTRY_ETAG_BYTES];
+	uint32_t restarts;
+	char first_mid[SDP_MAX_MID_BYTES + 1]; /* of the first bundled m-line, and its kind */
+	enum media_kind first_kind;
+	char former_ufrag[ICE_UFRAG_MAX_BYTES + 1]; /* in the directory too, after a restart */
+	struct plan *older, *newer; /* by age */
+};
+
+/** One reference, all zero but that. @return NULL without memory */
+struct plan *plan_create(enum plan_role role);
+struct plan *plan_ref(struct plan *p);
+/** Wipes the credentials with the last reference. NULL is allowed. */
+void plan_unref(struct plan *p);
+uint32_t plan_live(void);
+
+#endif

@@ -1,0 +1,70 @@
+/* server/session.h - one peer as its worker serves it: transport, addresses, timer, and the role.
+ *
+ * Thread: the worker's.
+ */
+#ifndef SERVER_SESSION_H
+#define SERVER_SESSION_H
+
+#include "net/transport.h"
+#include "server/plan.h"
+#include "server/worker_inner.h"
+
+enum { SESSION_MAX_ADDRS = 8 };
+
+struct publisher;
+struct viewer;
+
+struct session_addr {
+	struct net_addr addr;
+	uint8_t worker; /* whose table has it; a foreign one forwards to us */
+};
+
+struct session {
+	struct worker *worker;
+	uint32_t slot, generation;
+	struct plan *plan;
+	struct transport *transport; /* NULL once ended */
+	struct worker_socket *socket; /* for the transport's path */
+	uint32_t path_serial;         /* of the path that `socket` was chosen for */
+	struct ticker_item timer;
+	uint64_t transport_due_us, role_due_us;
+	struct session_addr addrs[SESSION_MAX_ADDRS];
+	uint8_t addr_count;
+	bool is_work_wanted, is_work_running;
+	struct session *next_work;
+	struct publisher *publisher; /* one of these two, once connected */
+	struct viewer *viewer;
+};
+
+static inline struct session_ref session_ref_of(const struct session *s)
+{
+	return (struct session_ref){ (uint8_t)s->worker->index, s->slot, s->generation };
+}
+
+/** Claim a plan: the session's place is reserved first, so that the claim can name it.
+ *  @return NULL: somebody else was quicker, the plan is gone, or memory ran out */
+struct session *session_claim(struct worker *w, struct plan *plan);
+
+/** A datagram for this session; takes over the slab. */
+void session_on_datagram(struct session *s, const struct net_path *path, struct slab *slab);
+
+/** The same, handed over by another worker. */
+void session_on_forwarded(struct session *s, const struct net_path *path, struct slab *slab,
+			  unsigned from);
+
+void session_restart(struct session *s, const struct ice_credentials *local,
+		     const struct ice_credentials *remote);
+
+/** Close for `reason` if it is open, and take it down. The session is gone after. */
+void session_end(struct session *s, enum transport_reason reason);
+
+/** Where its media goes; follows path changes. NULL while there is no socket for it. */
+struct worker_socket *session_socket(struct session *s);
+
+/** The role wants session_role_due() at due_us; UINT64_MAX: not at all. */
+void session_arm_role(struct session *s, uint64_t due_us);
+
+/** Start a handshake step that waits for its turn. */
+void session_start_waiting_work(struct worker *w);
+
+#endif

@@ -1,0 +1,47 @@
+/* server/viewer.h - the watching side of a session: cursors, numbers, RTCP.
+ *
+ * Thread: the worker's.
+ */
+#ifndef SERVER_VIEWER_H
+#define SERVER_VIEWER_H
+
+#include "media/reports.h"
+#include "media/resend.h"
+#include "server/branch.h"
+
+struct viewer_track {
+	struct templates *templates; /* NULL: the viewer has no such track */
+	uint64_t cursor;             /* newest index sent */
+	uint32_t late_seen;
+	uint32_t ssrc, rtx_ssrc;
+	bool is_started;             /* else it waits for a packet to start with */
+	uint64_t wait_from;          /* waiting: a start must have a higher index */
+	uint64_t paced_to;           /* a large frame leaves in parts until the cursor is here */
+	struct reports_tx sent;
+	struct resend resend;
+};
+
+struct viewer {
+	struct session *session;
+	struct branch *branch;
+	uint32_t at; /* in the branch's list */
+	struct viewer_track tracks[STREAM_TRACKS];
+	struct resend_share share;
+	uint64_t report_due_us;
+	uint32_t reports; /* sent so far */
+	uint32_t rtt_us;
+	uint64_t bytes, packets; /* sent, repeats included */
+};
+
+/** @return 0 or -ENOMEM */
+int viewer_create(struct viewer **out, struct session *session);
+void viewer_destroy(struct viewer *v);
+
+void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len);
+/** Its time has come: reports; arms the session again. */
+void viewer_on_due(struct viewer *v);
+
+/** Say goodbye to the peer: BYE for all sources. */
+void viewer_say_bye(struct viewer *v);
+
+#endif

@@ -1,0 +1,88 @@
+/* server/worker.h - one thread of the data plane: sockets, sessions, branches, timers.
+ *
+ * Owner of everything it makes. Control and the other workers reach it by letter; packets and
+ * datagrams of other workers come by ring.
+ *
+ * Thread: worker_post() and reading the counters from any; worker_start/join/destroy by control;
+ *         all else, and server/worker_inner.h, on the worker's own thread.
+ */
+#ifndef SERVER_WORKER_H
+#define SERVER_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "net/transport.h"
+#include "net/udp.h"
+#include "server/counter.h"
+#include "server/directory.h"
+#include "server/letter.h"
+
+struct worker;
+struct worker_team;
+
+enum {
+	WORKER_MAX_SOCKETS = 8,
+	WORKER_LAG_SLOTS = 16, /* powers of two of microseconds: the last is 16 ms and more */
+};
+
+/* Written by the worker, read by control. */
+struct worker_counters {
+	counter sessions, sessions_opened, viewers, branches, forwards, handshakes, handshakes_waiting;
+	counter packets_in, bytes_in, packets_out, bytes_out;
+	counter verdicts[TRANSPORT_VERDICTS];
+	counter strangers_not_stun, strangers_unknown, strangers_bad_integrity, strangers_limited;
+	counter handed_over, handed_over_drops; /* media packets to other workers' rings */
+	counter forwarded, forwarded_drops;     /* datagrams to the worker that owns the session */
+	counter wakeups_sent;
+	counter rtp_malformed, rtp_unknown_type, rtp_unfed, rtcp_malformed;
+	counter track_swallowed, track_duplicate, track_too_old;
+	counter publisher_nacks, publisher_plis, keyframes_received;
+	counter keyframes_asked, keyframes_folded;
+	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone;
+	counter passes, slices;
+	counter egress_datagrams, egress_messages, egress_bytes, egress_calls, egress_blocked;
+	counter egress_gso_refused, egress_failed, egress_control_drops;
+	counter egress_histogram[8];
+	counter socket_kernel_drops, socket_oversized, socket_pool_drops, socket_datagrams;
+	counter rcvbuf_bytes, sndbuf_bytes; /* the smallest of its sockets */
+	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_trimmed_bytes;
+	counter lag_slots[WORKER_LAG_SLOTS]; /* how long a turn took, log2 of microseconds */
+	counter transport_bytes;
+};
+
+/* What all workers are given; lives as long as they. */
+struct worker_shared {
+	const struct config *config;
+	struct directory *directory;
+	unsigned workers;
+	struct worker *team[STREAM_MAX_WORKERS];
+	/* Control's mailbox and how to wake it. */
+	struct mailbox *control;
+	struct loop_waker *control_waker;
+};
+
+/** Bind the sockets and allocate; nothing runs yet. `index` is below shared->workers; the new
+ *  worker enters shared->team.
+ *  @param listen what to bind, count of them; ports are final
+ *  @return 0 or a negative errno, with `error` saying which step */
+int worker_create(struct worker **out, struct worker_shared *shared, unsigned index,
+		  const struct net_addr *listen, unsigned count, char error[128]);
+
+/** After all workers are created. @return 0 or a negative errno */
+int worker_start(struct worker *w);
+/** Wait for the thread to end: after LETTER_STOP. */
+void worker_join(struct worker *w);
+/** Puts slabs that lie in rings home. All workers must have been joined. NULL is allowed. */
+void worker_drain_rings(struct worker *w);
+void worker_destroy(struct worker *w);
+
+/** Hand over a letter; the worker is woken if it slept. Any thread. */
+void worker_post(struct worker *w, struct letter *letter);
+
+const struct worker_counters *worker_counters(const struct worker *w);
+const char *worker_engine_name(const struct worker *w);
+bool worker_has_gso(const struct worker *w);
+
+#endif
