@@ -48,7 +48,8 @@ enum {
 	ICE_EXPIRY_US = 30000000,     /* RFC 7675 5.1: consent expires after 30 s */
 	ICE_STALE_US = 8000000,       /* longer than any consent interval (6 s) */
 	ICE_PACING_US = 50000,        /* Ta, RFC 8445 14.2 */
-	ICE_RTO_US = 500000,          /* RFC 8445 14.3 */
+	ICE_RTO_US = 500000,          /* RFC 8445 14.3; doubled for each copy, but only to: */
+	ICE_RTO_MAX_US = 1000000,     /* plain doubling leaves gaps of 16 s in 30 s of life */
 	ICE_CONSENT_MIN_US = 4000000, /* RFC 7675 5.1: 5 s times 0.8 ... */
 	ICE_CONSENT_MAX_US = 6000000, /* ... to 1.2 */
 	ICE_MAX_RESPONSE_GROWTH_BYTES =

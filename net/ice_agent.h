@@ -15,8 +15,7 @@ enum {
 	ICE_MESSAGE_BYTES = 152, /* our longest: a request with both ufrags at 32 characters, 148 */
 	ICE_MAX_SENDS = 7,       /* Rc, RFC 8489 6.2.1 */
 	ICE_MAX_SENDS_LITE = 5,
-	ICE_LAST_WAIT_US = 16 * ICE_RTO_US, /* Rm * RTO after the last one */
-	ICE_BETTER_WAIT_US = 200000,        /* how long a preferred pair may still win */
+	ICE_BETTER_WAIT_US = 200000, /* how long a preferred pair may still win */
 };
 
 enum ice_check {

@@ -258,12 +258,11 @@ static void give_up(struct ice_agent *a, struct ice_pair *p)
 /* A new transaction, or the next copy of the one that is out. @return false: no randomness */
 static bool advance(struct ice_agent *a, struct ice_pair *p)
 {
-	uint8_t max_sends = a->is_lite ? ICE_MAX_SENDS_LITE : ICE_MAX_SENDS;
 	uint8_t random[STUN_HMAC_BYTES] = { 0 };
 	uint64_t wait_us;
 
 	if (p->check == ICE_CHECK_DUE) {
-		p->next_us = ice_later(a->now_us, ICE_RTO_US);
+		p->next_us = ice_later(a->now_us, ICE_RTO_US); /* of another try, if this fails */
 		if (!draw(a, random))
 			return false;
 		memcpy(p->transaction, random, sizeof(p->transaction));
@@ -275,8 +274,7 @@ static bool advance(struct ice_agent *a, struct ice_pair *p)
 	} else {
 		p->check = ICE_CHECK_SENT;
 		p->sends++;
-		wait_us = p->sends < max_sends ? (uint64_t)ICE_RTO_US << (p->sends - 1)
-					       : ICE_LAST_WAIT_US;
+		wait_us = p->sends == 1 ? ICE_RTO_US : ICE_RTO_MAX_US;
 	}
 	p->next_us = ice_later(a->now_us, wait_us);
 	a->pace_us = ice_later(a->now_us, ICE_PACING_US);
