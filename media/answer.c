@@ -127,7 +127,7 @@ static enum answer_verdict check_bundle(struct negotiation *n)
 	for (unsigned i = 0; i < n->s->media_count; i++) {
 		const struct sdp_media *m = &n->s->media[i];
 
-		if (!has_live_rtp(m))
+		if (!has_live_rtp(m) || m->attributes.direction == SDP_INACTIVE)
 			continue;
 		live++;
 		if (!sdp_bundle_has(n->bundle.mids, m->mid) || n->bundle.tagged < 0)
