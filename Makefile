@@ -63,6 +63,9 @@ lib_args = $(foreach l,$(1),$(LIB_$(l)))
 included = $(patsubst tests/tools,tools,$(shell sed -nE 's,^.include "(tests/tools|[a-z]+)/.*,\1,p' $(1)))
 needed   = $(filter $(foreach l,$(call included,$(1)),$(needs_$(l))),$(LINK_ORDER))
 
+# One short line a step; VERBOSE=1 shows the commands.
+Q = $(if $(VERBOSE),,@echo '  $(notdir $(CC)) $@'; )
+
 .DELETE_ON_ERROR:
 .PHONY: all FORCE
 all: $(BUILD)/sluice $(BUILD)/sluice-load
@@ -72,22 +75,22 @@ $(foreach l,$(LAYERS),$(eval $(B)/lib$(l).a: $(filter-out %/main.o,$(call objs,$
 $(B)/lib%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@$(AR) rcs $@ $^
 
 # Rules for a program: its name, its source.
 define program_rule
 $(B)/$(1): $(B)/$(2:.c=.o) $(call lib,$(call needed,$(2)))
-	$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call lib_args,$(call needed,$(2)))
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call lib_args,$(call needed,$(2)))
 endef
 
 $(B)/sluice: $(B)/server/main.o $(call lib,$(needs_server))
-	$(CC) $(LDFLAGS) -o $@ $^ $(call lib_args,$(needs_server))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call lib_args,$(needs_server))
 $(B)/sluice-load: $(B)/loadgen/main.o $(call lib,$(needs_loadgen))
-	$(CC) $(LDFLAGS) -o $@ $^ $(call lib_args,$(needs_loadgen))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call lib_args,$(needs_loadgen))
 
 $(B)/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Changes only when the command line does: a new flag or compiler rebuilds everything.
 $(B)/flags: FORCE
@@ -114,7 +117,7 @@ help:
 	@echo 'make lint       clang-format, clang-tidy, cppcheck;  make layers: who includes what'
 	@echo 'make format     clang-format in place'
 	@echo
-	@echo 'V=release|debug|asan|tsan|cov|fuzz builds under $(BUILD)/V/;  CC=$(CLANG) works as well'
+	@echo 'V=release|debug|asan|tsan|cov|fuzz builds under $(BUILD)/V/;  CC=$(CLANG) works as well;  VERBOSE=1'
 
 deps-build deps-demo deps-test deps-lint: deps-%:
 	@packaging/deps.sh $*
@@ -146,15 +149,18 @@ FAULTS_net := srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
 UNITS  := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
 
 # Criterion ignores a worker's exit status, so sanitizer reports are caught by their log files.
+# Its runner leaks a little by itself when it runs tests side by side.
+JOBS_asan := -j1
 define unit_rule
 $(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/*.c)) $(call lib,$(needs_$(1)))
-	$$(CC) $$(LDFLAGS) $$(patsubst %,-Wl$$(,)--wrap=%,$$(FAULTS) $$(FAULTS_$(1))) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
+	$$(Q)$$(CC) $$(LDFLAGS) $$(patsubst %,-Wl$$(,)--wrap=%,$$(FAULTS) $$(FAULTS_$(1))) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
 .PHONY: run-unit-$(1)
 run-unit-$(1): $(B)/test_$(1)
 	@rm -f $(B)/san.$(1).*
+	@echo '$(B)/test_$(1) $$(JOBS_$(V)) $$(CRITERION)'; status=0; \
 	ASAN_OPTIONS=log_path=$(B)/san.$(1) UBSAN_OPTIONS=print_stacktrace=1:log_path=$(B)/san.$(1) \
-		timeout 300 $$< $$(CRITERION)
-	@! cat $(B)/san.$(1).* 2>/dev/null
+		timeout 300 $$< $$(JOBS_$(V)) $$(CRITERION) || status=$$$$?; \
+	! cat $(B)/san.$(1).* 2>/dev/null && exit $$$$status
 endef
 $(foreach l,$(UNITS),$(eval $(call unit_rule,$(l))))
 
@@ -221,7 +227,7 @@ fuzz-all: $(addprefix run-,$(call names,$(FUZZERS)))
 
 define fuzz_rule
 $(B)/$(1): $(B)/tests/fuzz/$(1).o $(call lib,$(call needed,tests/fuzz/$(1).c))
-	$$(CC) $$(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $(call lib_args,$(call needed,tests/fuzz/$(1).c))
+	$$(Q)$$(CC) $$(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $(call lib_args,$(call needed,tests/fuzz/$(1).c))
 .PHONY: run-$(1)
 endef
 fuzz_names := $(call names,$(FUZZERS))
@@ -229,7 +235,7 @@ $(foreach f,$(fuzz_names),$(eval $(call fuzz_rule,$(f))))
 ifeq ($(V),fuzz)
 $(fuzz_names:%=run-%): run-%: $(B)/%
 	@mkdir -p $(BUILD)/corpus/$*
-	$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+	$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0 \
 		-artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* \
 		$(wildcard tests/fuzz/seeds/$* $(seeds_$*) $(addprefix $(CORPORA)/,$(corpora_$*))) $(judge)
 else

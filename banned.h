@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* With clang the checked ones are macros, and a macro cannot be poisoned. */
+#undef sprintf
+#undef vsprintf
+
 #pragma GCC poison strcpy strcat strncpy strncat stpcpy sprintf vsprintf strtok atoi atol atoll atof
 
 #endif

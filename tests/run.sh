@@ -24,7 +24,7 @@ fail() { # name, log, how many
 	failed=$((failed + ${3:-1}))
 	failures+=("$1")
 	echo "FAILED $1; the end of $2:"
-	grep -vE '^(cc|gcc|clang[-0-9]*|ar) ' "$2" | tail -n "$shown_lines" | sed 's/^/    /'
+	grep -vE '^  (cc|gcc|clang[-0-9]*) ' "$2" | tail -n "$shown_lines" | sed 's/^/    /'
 }
 
 # Criterion prints one line of counts a program; sum one of its columns.
@@ -90,7 +90,7 @@ esac
 
 for step in "$@"; do
 	SECONDS=0
-	if [ -d "$step" ]; then
+	if [[ $step == tests/* ]]; then
 		run_folder "$step"
 	else
 		run_make "$step"
