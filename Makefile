@@ -152,7 +152,7 @@ UNITS  := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/test_*.c),$(l))
 # Its runner leaks a little by itself when it runs tests side by side.
 JOBS_asan := -j1
 define unit_rule
-$(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/*.c)) $(call lib,$(needs_$(1)))
+$(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/$(1)/kit_*.c tests/*.c)) $(call lib,$(needs_$(1)))
 	$$(Q)$$(CC) $$(LDFLAGS) $$(patsubst %,-Wl$$(,)--wrap=%,$$(FAULTS) $$(FAULTS_$(1))) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
 .PHONY: run-unit-$(1)
 run-unit-$(1): $(B)/test_$(1)

@@ -76,7 +76,6 @@ enum dtls_failure {
 	DTLS_FAILURE_FINGERPRINT, /* handshake complete, but with another certificate */
 	DTLS_FAILURE_PROFILE,     /* complete, but no SRTP profile in common */
 	DTLS_FAILURE_ALERT,       /* an authenticated fatal alert */
-	DTLS_FAILURE_MEMORY,
 };
 
 /* What a datagram was worth. */
@@ -119,14 +118,15 @@ const uint8_t *dtls_next_datagram(struct dtls *d, size_t *len);
 enum dtls_state dtls_state(const struct dtls *d);
 enum dtls_failure dtls_failure(const struct dtls *d);
 
-/** Keys of both directions. @return 0 or -EAGAIN (not DTLS_CONNECTED: nothing is written) */
+/** Keys of both directions, until dtls_release().
+ *  @return 0 or -EAGAIN (not DTLS_CONNECTED, or released: nothing is written) */
 int dtls_keys(const struct dtls *d, struct seal_keys *tx, struct seal_keys *rx);
 
 /** The peer has all of our last flight (it sent something under the keys): free the handshake,
- *  keep what reads and writes one close_notify. No effect unless DTLS_CONNECTED. */
+ *  keep what reads and writes one close_notify. No effect unless DTLS_CONNECTED or _CLOSED. */
 void dtls_release(struct dtls *d);
 
-/** Write one close_notify record; each call uses a new record number.
+/** Write one close_notify record, releasing the handshake; each call uses a new number.
  *  @return its length, or 0 when there was no handshake to close or `cap` is too small */
 size_t dtls_close_notify(struct dtls *d, uint8_t *out, size_t cap);
 
@@ -137,7 +137,9 @@ struct dtls_status {
 	uint8_t alert;      /* description of the last alert received, 0 also for none */
 	bool has_alert;
 	bool is_alert_authentic; /* false: anyone on the path may have written it */
+	const char *error;       /* what broke the last try, in the library's words; "": none */
 	uint32_t rebuilds;
+	uint32_t strays; /* records that were well formed but out of place */
 	uint32_t fingerprint_mismatches;
 	bool is_released;
 	size_t bytes; /* estimate of memory held, the library's share included */
