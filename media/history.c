@@ -37,7 +37,7 @@ int history_create(struct history **out, const struct history_config *config,
 	if (n < 2 || n > HISTORY_MAX_PKTS || (n & (n - 1)) != 0 ||
 	    (config->max_bytes > 0 && config->max_bytes < SLAB_BYTES))
 		return -EINVAL;
-	h = calloc(1, sizeof(*h) + n * sizeof(h->slots[0]));
+	h = calloc(1, sizeof(*h) + n * sizeof(void *));
 	if (!h)
 		return -ENOMEM;
 	h->config = *config;

@@ -113,10 +113,10 @@ static uint8_t fraction_lost(struct reports_rx *r)
 
 	r->expected_prior += expected;
 	r->received_prior += received;
-	if (expected == 0 || received >= expected)
+	if (received >= expected)
 		return 0;
-	return (uint8_t)(((expected - received) * 256 - (expected == expected - received)) /
-			 expected);
+	/* Below 256: where `highest` moved, at least one packet was received. */
+	return (uint8_t)((expected - received) * 256 / expected);
 }
 
 bool reports_rx_block(struct reports_rx *r, uint64_t now_us, struct rtcp_report *out)

@@ -105,8 +105,9 @@ enum track_verdict track_on_packet(struct track *t, struct slab *s, const struct
 /** Highest index given so far; TRACK_FIRST_INDEX - 1 before the first packet. */
 uint64_t track_newest_index(const struct track *t);
 
-/** What to add (modulo 2^32) to the current source's RTP timestamps; see media/clock.h. Valid after
- *  the source's first packet. */
+/** What to add (modulo 2^32) to the current source's RTP timestamps; see media/clock.h. Changes only
+ *  with a packet that begins a numbering (the next one forwarded has PACKET_RESTART): then take the
+ *  track's clock anchor anew. */
 uint32_t track_timestamp_offset(const struct track *t);
 
 void track_stats(const struct track *t, struct track_stats *out);

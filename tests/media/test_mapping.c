@@ -4,6 +4,7 @@
 #include "media/ext.h"
 #include "media/mapping.h"
 #include "media/rtp.h"
+#include "media/rtx.h"
 
 enum { TYPE = 109, RTX_TYPE = 110 };
 
@@ -206,6 +207,37 @@ Test(mapping, a_patched_header_is_one_viewers)
 	cr_assert_eq(rtp_parse(out, bytes, &rtp), RTP_OK);
 	cr_expect_eq(rtp.payload_type, RTX_TYPE);
 	cr_expect(rtp.marker);
+}
+
+/* The relay's repeat as a receiver undoes it: header, number, shared payload. */
+Test(mapping, a_repeat_by_rtx_is_unwrapped_to_the_original)
+{
+	static const uint16_t numbers[] = { 0, 1, 32767, 32768, 65534, 65535 };
+
+	set_all_ids(1);
+	mapping_seal(&m);
+	packet_of(&slab)->flags = PACKET_MARKER | PACKET_ORIENTATION;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uint8_t out[MAPPING_HEADER_MAX_BYTES + RTX_OSN_BYTES + 5];
+		size_t bytes = mapping_write_header(&m, &slab, out);
+		struct rtp_packet rtp;
+
+		mapping_make_rtx(&m, out, CODEC_VP8);
+		mapping_patch(out, 7, 1234, 0x1111);
+		be16_write(out + bytes, numbers[i]);
+		memcpy(out + bytes + RTX_OSN_BYTES, "hello", 5);
+		cr_assert_eq(rtp_parse(out, bytes + RTX_OSN_BYTES + 5, &rtp), RTP_OK);
+		cr_expect_eq(rtp.payload_type, RTX_TYPE);
+		cr_expect_eq(rtp.seq, 7);
+		cr_assert(rtx_unwrap(&rtp, out, 0x2222, TYPE));
+		cr_expect_eq(rtp.seq, numbers[i]);
+		cr_expect_eq(rtp.payload_type, TYPE);
+		cr_expect_eq(rtp.ssrc, 0x2222);
+		cr_expect_eq(rtp.timestamp, 1234);
+		cr_expect(rtp.marker);
+		cr_expect_eq(rtp.payload_bytes, 5);
+		cr_expect_arr_eq(out + rtp.payload_offset, "hello", 5);
+	}
 }
 
 Test(mapping, equal_values_are_equal_mappings)

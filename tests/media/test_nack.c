@@ -225,7 +225,7 @@ Test(nack, reports_how_many_are_newly_missing)
 			got = nack_on_packet(n, (uint16_t)(flow_starts[s] + gaps[i].step), 0);
 			cr_expect_eq(got, gaps[i].want, "%s from %u: got %d", gaps[i].name,
 				     flow_starts[s], got);
-			cr_expect_eq(nack_missing(n), got > 0 ? got : 0);
+			cr_expect_eq(nack_missing(n), (size_t)(got > 0 ? got : 0));
 		}
 	}
 }

@@ -60,6 +60,15 @@ Test(reports, loss_is_counted_in_all_and_since_the_last_block)
 	}
 }
 
+Test(reports, nearly_all_lost_is_still_a_fraction)
+{
+	arrive(7, 0);
+	arrive(7, 999);
+	cr_expect_eq(block_at(0).fraction_lost, 255);
+	cr_expect_eq(block_at(0).lost_pkts, 998);
+	cr_expect_eq(block_at(0).fraction_lost, 0, "nothing came since: nothing is known lost");
+}
+
 Test(reports, duplicates_may_make_the_loss_negative)
 {
 	arrive(10, 0);

@@ -81,7 +81,7 @@ static const struct {
 	int step; /* of the second packet's number */
 	uint16_t payload_bytes;
 	enum track_verdict want;
-	int64_t index_step;
+	uint64_t index_step;
 } seconds[] = {
 	{ "next in order", 1, 100, TRACK_FORWARD, 1 },
 	{ "one lost between", 2, 100, TRACK_FORWARD, 2 },
@@ -115,8 +115,8 @@ Test(track, numbers_the_second_packet_by_its_distance_from_the_first)
 				cr_expect_eq(second.index - first.index, seconds[i].index_step,
 					     "%s from %u", seconds[i].name, flow_starts[s]);
 			cr_expect_eq(track_newest_index(t),
-				     TRACK_FIRST_INDEX + (uint64_t)seconds[i].index_step,
-				     "%s from %u", seconds[i].name, flow_starts[s]);
+				     TRACK_FIRST_INDEX + seconds[i].index_step, "%s from %u",
+				     seconds[i].name, flow_starts[s]);
 		}
 	}
 }
