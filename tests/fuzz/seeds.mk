@@ -1,0 +1,4 @@
+# seeds_NAME: folders of the project; corpora_NAME: kinds in $(CORPORA).
+seeds_fuzz_sdp     := tests/fixtures/offers
+corpora_fuzz_sdp   := sdp
+seeds_fuzz_sdpfrag := tests/fixtures/offers/sdpfrag
