@@ -150,12 +150,12 @@ void ice_nominate_lite(struct ice_agent *a, struct ice_pair *p, const struct net
 }
 
 /* Bytes that nobody can foretell without the seed: HMAC-SHA1 of a counter. */
-static bool draw(struct ice_agent *a, uint8_t out[STUN_HMAC_BYTES])
+static void draw(struct ice_agent *a, uint8_t out[STUN_HMAC_BYTES])
 {
 	uint8_t counter[8];
 
 	be64_write(counter, a->draws++);
-	return stun_hmac_sha1(a->seed, sizeof(a->seed), counter, sizeof(counter), NULL, 0, out);
+	stun_hmac_sha1(a->seed, sizeof(a->seed), counter, sizeof(counter), NULL, 0, out);
 }
 
 static uint64_t consent_interval_us(uint32_t random)
@@ -181,7 +181,7 @@ static void settle_on(struct ice_agent *a, struct ice_pair *p)
 	a->nominate_us = UINT64_MAX;
 	select_pair(a, p);
 	a->is_settled = true;
-	draw(a, random); /* without it the first consent check comes after the least interval */
+	draw(a, random);
 	p->check = ICE_CHECK_DUE;
 	p->next_us = ice_later(a->now_us, consent_interval_us(be32_read(random)));
 }
@@ -255,16 +255,14 @@ static void give_up(struct ice_agent *a, struct ice_pair *p)
 		ice_check_start(a, p); /* the owner's limit ends a vain search, not this */
 }
 
-/* A new transaction, or the next copy of the one that is out. @return false: no randomness */
-static bool advance(struct ice_agent *a, struct ice_pair *p)
+/* A new transaction, or the next copy of the one that is out. */
+static void advance(struct ice_agent *a, struct ice_pair *p)
 {
 	uint8_t random[STUN_HMAC_BYTES] = { 0 };
 	uint64_t wait_us;
 
 	if (p->check == ICE_CHECK_DUE) {
-		p->next_us = ice_later(a->now_us, ICE_RTO_US); /* of another try, if this fails */
-		if (!draw(a, random))
-			return false;
+		draw(a, random);
 		memcpy(p->transaction, random, sizeof(p->transaction));
 		p->is_awaited = true;
 		p->sends = 0;
@@ -278,7 +276,6 @@ static bool advance(struct ice_agent *a, struct ice_pair *p)
 	}
 	p->next_us = ice_later(a->now_us, wait_us);
 	a->pace_us = ice_later(a->now_us, ICE_PACING_US);
-	return true;
 }
 
 static size_t build(struct ice_agent *a, const struct ice_pair *p)
@@ -325,8 +322,7 @@ size_t ice_check_next(struct ice_agent *a, struct net_path *path)
 			give_up(a, p);
 			continue;
 		}
-		if (!advance(a, p))
-			continue;
+		advance(a, p);
 		*path = p->path;
 		return build(a, p);
 	}

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <openssl/crypto.h>
 
 #include "net/ice_agent.h"
@@ -26,7 +27,7 @@ static const struct ice_keys *keys_of(const struct ice_agent *a, const struct st
 
 /* Success when `code` is 0. FINGERPRINT answers a FINGERPRINT, so that no response outgrows a
  * request by more than an IPv6 address takes. */
-static bool answer(struct ice_agent *a, const struct net_path *path, const struct stun_message *m,
+static void answer(struct ice_agent *a, const struct net_path *path, const struct stun_message *m,
 		   const char *pwd, uint16_t code)
 {
 	struct stun_writer w;
@@ -46,8 +47,8 @@ static bool answer(struct ice_agent *a, const struct net_path *path, const struc
 		stun_write(&w, STUN_UNKNOWN_ATTRIBUTES, unknown, 2U * m->unknown_count);
 	}
 	a->response_bytes = (uint8_t)stun_write_end(&w, pwd, m->has_fingerprint);
+	assert(a->response_bytes > 0); /* the longest of them is half of `message` */
 	a->response_path = *path;
-	return a->response_bytes > 0;
 }
 
 /* The first valid message under new credentials ends the old ones. */
@@ -134,14 +135,15 @@ static enum ice_verdict on_request(struct ice_agent *a, const struct net_path *p
 	pwd = keys->local.pwd;
 	if (!stun_is_authentic(m, pwd))
 		return ICE_BAD_INTEGRITY;
-	if (m->unknown_count)
-		return answer(a, path, m, pwd, STUN_CODE_UNKNOWN_ATTRIBUTE) ? ICE_UNKNOWN_ATTRIBUTE
-									    : ICE_NO_ROOM;
-	if (is_role_conflict(a, m))
-		return answer(a, path, m, pwd, STUN_CODE_ROLE_CONFLICT) ? ICE_ROLE_CONFLICT
-									: ICE_NO_ROOM;
-	if (!answer(a, path, m, pwd, 0))
-		return ICE_NO_ROOM;
+	if (m->unknown_count) {
+		answer(a, path, m, pwd, STUN_CODE_UNKNOWN_ATTRIBUTE);
+		return ICE_UNKNOWN_ATTRIBUTE;
+	}
+	if (is_role_conflict(a, m)) {
+		answer(a, path, m, pwd, STUN_CODE_ROLE_CONFLICT);
+		return ICE_ROLE_CONFLICT;
+	}
+	answer(a, path, m, pwd, 0);
 	if (keys == &a->keys)
 		retire_old_keys(a);
 	if (a->is_lite)

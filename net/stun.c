@@ -1,9 +1,11 @@
+/* The plain SHA-1 calls are called deprecated; see stun_hmac_sha1(). */
+#define OPENSSL_SUPPRESS_DEPRECATED
+
 #include "net/stun.h"
 
 #include <assert.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
+#include <openssl/sha.h>
 
 #include "pool/bytes.h"
 
@@ -15,84 +17,35 @@ enum {
 	FINGERPRINT_XOR = 0x5354554e, /* RFC 8489 14.7 */
 	FAMILY_V4 = 1,
 	FAMILY_V6 = 2,
-	SHA1_BLOCK_BYTES = 64,
 };
 
-/* One digest context a thread. OpenSSL 3 takes locks and allocates when a digest is looked up or
- * a context is made; starting the same context again does neither. */
-static pthread_key_t sha1_key;
-static pthread_once_t sha1_once = PTHREAD_ONCE_INIT;
-static EVP_MD *sha1_md;
-
-static void sha1_context_free(void *context)
-{
-	EVP_MD_CTX_free(context);
-}
-
-static void sha1_prepare(void)
-{
-	int err = pthread_key_create(&sha1_key, sha1_context_free);
-
-	assert(err == 0); /* fails only when the process holds 1,024 keys */
-	(void)err;
-	sha1_md = EVP_MD_fetch(NULL, "SHA1", NULL);
-}
-
-static EVP_MD_CTX *sha1_context(void)
-{
-	EVP_MD_CTX *context;
-
-	pthread_once(&sha1_once, sha1_prepare);
-	context = pthread_getspecific(sha1_key);
-	if (context || !sha1_md)
-		return context;
-	context = EVP_MD_CTX_new();
-	if (!context)
-		return NULL;
-	if (!EVP_DigestInit_ex2(context, sha1_md, NULL) ||
-	    pthread_setspecific(sha1_key, context) != 0) {
-		EVP_MD_CTX_free(context);
-		return NULL;
-	}
-	return context;
-}
-
-static bool sha1_pieces(EVP_MD_CTX *context, const uint8_t *const piece[3], const size_t bytes[3],
-			uint8_t out[STUN_HMAC_BYTES])
-{
-	if (!EVP_DigestInit_ex2(context, NULL, NULL))
-		return false;
-	for (int i = 0; i < 3; i++)
-		if (bytes[i] && !EVP_DigestUpdate(context, piece[i], bytes[i]))
-			return false;
-	return EVP_DigestFinal_ex(context, out, NULL) == 1;
-}
-
-bool stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
+/* RFC 2104 over the plain SHA-1 calls: they keep their state on the stack, where the EVP interface
+ * of OpenSSL 3 allocates for every hash it starts, also with a context that is used again. */
+void stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
 		    const uint8_t *tail, size_t tail_bytes, uint8_t out[STUN_HMAC_BYTES])
 {
-	EVP_MD_CTX *context = sha1_context();
-	uint8_t block[SHA1_BLOCK_BYTES] = { 0 };
-	uint8_t inner[STUN_HMAC_BYTES];
-	bool ok = context != NULL;
+	uint8_t block[SHA_CBLOCK] = { 0 };
+	SHA_CTX sha;
 
-	if (ok && key_bytes > sizeof(block)) /* RFC 2104: longer keys are hashed first */
-		ok = sha1_pieces(context, (const uint8_t *[3]){ key, NULL, NULL },
-				 (const size_t[3]){ key_bytes, 0, 0 }, block);
+	if (key_bytes > sizeof(block))
+		SHA1(key, key_bytes, block);
 	else if (key_bytes)
-		memcpy(block, key, key_bytes < sizeof(block) ? key_bytes : sizeof(block));
+		memcpy(block, key, key_bytes);
 	for (size_t i = 0; i < sizeof(block); i++)
 		block[i] ^= 0x36;
-	ok = ok && sha1_pieces(context, (const uint8_t *[3]){ block, head, tail },
-			       (const size_t[3]){ sizeof(block), head_bytes, tail_bytes }, inner);
+	SHA1_Init(&sha);
+	SHA1_Update(&sha, block, sizeof(block));
+	SHA1_Update(&sha, head, head_bytes);
+	SHA1_Update(&sha, tail, tail_bytes);
+	SHA1_Final(out, &sha);
 	for (size_t i = 0; i < sizeof(block); i++)
 		block[i] ^= 0x36 ^ 0x5c;
-	ok = ok && sha1_pieces(context, (const uint8_t *[3]){ block, inner, NULL },
-			       (const size_t[3]){ sizeof(block), sizeof(inner), 0 }, out);
+	SHA1_Init(&sha);
+	SHA1_Update(&sha, block, sizeof(block));
+	SHA1_Update(&sha, out, STUN_HMAC_BYTES);
+	SHA1_Final(out, &sha);
 	OPENSSL_cleanse(block, sizeof(block));
-	if (!ok)
-		memset(out, 0, STUN_HMAC_BYTES);
-	return ok;
+	OPENSSL_cleanse(&sha, sizeof(sha));
 }
 
 /* CRC-32 of ITU V.42, four bits at a time: the table stays in one cache line. */
@@ -297,23 +250,24 @@ enum stun_verdict stun_parse(struct stun_message *m, const uint8_t *bytes, size_
 
 /* Header with the length the sender had when it computed the integrity: up to and including
  * that attribute (RFC 8489 14.5), whatever follows it. */
-static bool integrity_of(const uint8_t *bytes, size_t offset, const char *pwd,
+static void integrity_of(const uint8_t *bytes, size_t offset, const char *pwd,
 			 uint8_t out[STUN_HMAC_BYTES])
 {
 	uint8_t header[STUN_HEADER_BYTES];
 
 	memcpy(header, bytes, sizeof(header));
 	be16_write(header + 2, (uint16_t)(offset + INTEGRITY_BYTES - STUN_HEADER_BYTES));
-	return stun_hmac_sha1(pwd, strlen(pwd), header, sizeof(header), bytes + STUN_HEADER_BYTES,
-			      offset - STUN_HEADER_BYTES, out);
+	stun_hmac_sha1(pwd, strlen(pwd), header, sizeof(header), bytes + STUN_HEADER_BYTES,
+		       offset - STUN_HEADER_BYTES, out);
 }
 
 bool stun_is_authentic(const struct stun_message *m, const char *pwd)
 {
 	uint8_t want[STUN_HMAC_BYTES];
 
-	if (!m->integrity_offset || !integrity_of(m->bytes, m->integrity_offset, pwd, want))
+	if (!m->integrity_offset)
 		return false;
+	integrity_of(m->bytes, m->integrity_offset, pwd, want);
 	return CRYPTO_memcmp(m->bytes + m->integrity_offset + ATTRIBUTE_HEADER_BYTES, want,
 			     sizeof(want)) == 0;
 }
@@ -459,8 +413,9 @@ size_t stun_write_end(struct stun_writer *w, const char *pwd, bool with_fingerpr
 
 	if (pwd) {
 		at = reserve(w, STUN_MESSAGE_INTEGRITY, STUN_HMAC_BYTES);
-		if (!at || !integrity_of(w->bytes, offset, pwd, at))
+		if (!at)
 			return 0;
+		integrity_of(w->bytes, offset, pwd, at);
 	}
 	offset = w->len;
 	if (with_fingerprint) {

@@ -3,8 +3,8 @@
  * Source:  RFC 8489 (message format, short-term credentials, FINGERPRINT), RFC 8445 section 16.1
  *          (ICE attributes), RFC 7983 (which first byte is whose).
  * Sans-IO: pure functions of bytes. A parsed message points into the caller's bytes.
- * Thread:  any; one hash context a thread is kept for reuse (see stun_hmac_sha1()).
- * Memory:  none, but for that context, made at a thread's first check and freed when it ends.
+ * Thread:  any; no state is kept.
+ * Memory:  none.
  */
 #ifndef NET_STUN_H
 #define NET_STUN_H
@@ -131,17 +131,12 @@ void stun_write_error(struct stun_writer *w, uint16_t code);
 /**
  * Add MESSAGE-INTEGRITY under `pwd` (NULL: none), then FINGERPRINT if asked for.
  *
- * @return bytes of the whole message; 0: it did not fit, or no hash context could be made
+ * @return bytes of the whole message; 0: it did not fit
  */
 size_t stun_write_end(struct stun_writer *w, const char *pwd, bool with_fingerprint);
 
-/**
- * HMAC-SHA1 over two pieces (either may be empty). Uses a context kept per thread, so that no
- * call but a thread's first allocates or locks.
- *
- * @return false: that first allocation failed, `out` is all zero
- */
-bool stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
+/** HMAC-SHA1 over two pieces, either of which may be empty. No allocation, no lock. */
+void stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
 		    const uint8_t *tail, size_t tail_bytes, uint8_t out[STUN_HMAC_BYTES]);
 
 #endif

@@ -1,6 +1,7 @@
 /* The lite agent: what it answers, whom it follows, how long it lives. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <openssl/crypto.h>
 
 #include "tests/fault.h"
 #include "tests/net/ice_kit.h"
@@ -532,11 +533,17 @@ Test(ice_lite, questions_during_a_restart_are_signed_as_the_peer_knows_us)
 	cr_assert_eq(kit_send(agent, KIT_S, &moved, nominating, &out), ICE_ACCEPTED);
 	cr_assert_eq(out.sent, 2);
 	cr_expect(stun_check_integrity(out.out[1].bytes, out.out[1].len, kit_client.pwd));
+	cr_expect_eq(answer_probe(KIT_S, &moved, kit_client.pwd), ICE_ACCEPTED);
+	cr_expect_str_eq(selected_text(), "198.51.100.9:5000");
+	moved = kit_path("198.51.100.10:5000");
+	cr_assert_eq(kit_send(agent, KIT_S + ICE_PACING_US, &moved, nominating, &out),
+		     ICE_ACCEPTED);
+	cr_assert_eq(out.sent, 2);
 	cr_assert_eq(kit_send(agent, 2 * KIT_S, &moved, renewed, &out), ICE_ACCEPTED);
 	cr_assert_eq(out.sent, 2);
 	cr_expect(stun_check_integrity(out.out[1].bytes, out.out[1].len, client2.pwd));
 	cr_expect_eq(answer_probe(2 * KIT_S, &moved, client2.pwd), ICE_ACCEPTED);
-	cr_expect_str_eq(selected_text(), "198.51.100.9:5000");
+	cr_expect_str_eq(selected_text(), "198.51.100.10:5000");
 }
 
 Test(ice_lite, unusable_credentials_are_refused_and_change_nothing)
@@ -572,6 +579,48 @@ Test(ice_lite, running_out_of_memory_refuses_the_agent)
 	fault_after(-1);
 	cr_expect_null(none);
 	ice_agent_destroy(NULL);
+}
+
+static unsigned allocations;
+
+static void *count_malloc(size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	allocations++;
+	return malloc(n);
+}
+
+static void *count_realloc(void *old, size_t n, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	allocations++;
+	return realloc(old, n);
+}
+
+static void count_free(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free(p);
+}
+
+Test(ice_lite, no_check_allocates)
+{
+	struct net_path path = kit_path("192.0.2.7:5000");
+
+	cr_assert(CRYPTO_set_mem_functions(count_malloc, count_realloc, count_free));
+	OPENSSL_free(OPENSSL_malloc(1));
+	cr_assert_eq(allocations, 1, "counted at all");
+	connect_from(&path);
+	fault_after(0); /* one of ours would fail */
+	for (uint64_t now_us = KIT_S; now_us < 100 * (uint64_t)KIT_S; now_us += KIT_S) {
+		path.remote.port++;
+		cr_expect_eq(kit_send(agent, now_us, &path, nominating, &out), ICE_ACCEPTED);
+	}
+	fault_after(-1);
+	cr_expect_eq(allocations, 1);
 }
 
 Test(ice_lite, one_seed_gives_one_history_and_another_gives_other_transactions)

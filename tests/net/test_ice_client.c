@@ -440,6 +440,7 @@ Test(ice_client, consent_checks_come_every_4_to_6_s_as_the_seed_says)
 
 			cr_assert_eq(out.sent, 1);
 			cr_assert_eq(reply(a, now_us, &asked), ICE_ACCEPTED);
+			cr_expect_eq(reply(a, now_us, &asked), ICE_UNMATCHED, "a second copy");
 			out = kit_drain(a);
 			if (i >= 2)
 				gaps[seed][i - 2] = out.deadline_us - last_us;
