@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <stdlib.h>
 
 #include "net/ice_agent.h"
@@ -48,7 +47,7 @@ void ice_agent_destroy(struct ice_agent *a)
 {
 	if (!a)
 		return;
-	OPENSSL_cleanse(a, sizeof(*a));
+	explicit_bzero(a, sizeof(*a));
 	free(a);
 }
 

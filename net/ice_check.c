@@ -155,7 +155,9 @@ static void draw(struct ice_agent *a, uint8_t out[STUN_HMAC_BYTES])
 	uint8_t counter[8];
 
 	be64_write(counter, a->draws++);
-	stun_hmac_sha1(a->seed, sizeof(a->seed), counter, sizeof(counter), NULL, 0, out);
+	stun_hmac_sha1((struct stun_span){ a->seed, sizeof(a->seed) },
+		       (struct stun_span){ counter, sizeof(counter) }, (struct stun_span){ 0 },
+		       out);
 }
 
 static uint64_t consent_interval_us(uint32_t random)

@@ -1,11 +1,11 @@
 #include <assert.h>
-#include <openssl/crypto.h>
 
+#include "net/digest.h"
 #include "net/ice_agent.h"
 
 static bool is_ufrag(const char *ufrag, const char *got, size_t got_bytes)
 {
-	return strlen(ufrag) == got_bytes && CRYPTO_memcmp(ufrag, got, got_bytes) == 0;
+	return strlen(ufrag) == got_bytes && digest_is_equal(ufrag, got, got_bytes);
 }
 
 /* The credentials a request was made for; NULL when it is not for us. */
@@ -44,7 +44,7 @@ static void answer(struct ice_agent *a, const struct net_path *path, const struc
 			unknown[2 * i] = (uint8_t)(m->unknown[i] >> 8);
 			unknown[2 * i + 1] = (uint8_t)m->unknown[i];
 		}
-		stun_write(&w, STUN_UNKNOWN_ATTRIBUTES, unknown, 2U * m->unknown_count);
+		stun_write(&w, STUN_UNKNOWN_ATTRIBUTES, unknown, 2 * (size_t)m->unknown_count);
 	}
 	a->response_bytes = (uint8_t)stun_write_end(&w, pwd, m->has_fingerprint);
 	assert(a->response_bytes > 0); /* the longest of them is half of `message` */
@@ -57,7 +57,7 @@ static void retire_old_keys(struct ice_agent *a)
 	if (!a->has_old_keys)
 		return;
 	a->has_old_keys = false;
-	OPENSSL_cleanse(&a->old_keys, sizeof(a->old_keys));
+	explicit_bzero(&a->old_keys, sizeof(a->old_keys));
 	if (!a->is_lite)
 		return;
 	for (int i = 0; i < ICE_MAX_PAIRS; i++) /* what they signed is asked again */

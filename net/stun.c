@@ -21,22 +21,22 @@ enum {
 
 /* RFC 2104 over the plain SHA-1 calls: they keep their state on the stack, where the EVP interface
  * of OpenSSL 3 allocates for every hash it starts, also with a context that is used again. */
-void stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
-		    const uint8_t *tail, size_t tail_bytes, uint8_t out[STUN_HMAC_BYTES])
+void stun_hmac_sha1(struct stun_span key, struct stun_span head, struct stun_span tail,
+		    uint8_t out[STUN_HMAC_BYTES])
 {
 	uint8_t block[SHA_CBLOCK] = { 0 };
 	SHA_CTX sha;
 
-	if (key_bytes > sizeof(block))
-		SHA1(key, key_bytes, block);
-	else if (key_bytes)
-		memcpy(block, key, key_bytes);
+	if (key.n > sizeof(block))
+		SHA1(key.at, key.n, block);
+	else if (key.n)
+		memcpy(block, key.at, key.n);
 	for (size_t i = 0; i < sizeof(block); i++)
 		block[i] ^= 0x36;
 	SHA1_Init(&sha);
 	SHA1_Update(&sha, block, sizeof(block));
-	SHA1_Update(&sha, head, head_bytes);
-	SHA1_Update(&sha, tail, tail_bytes);
+	SHA1_Update(&sha, head.at, head.n);
+	SHA1_Update(&sha, tail.at, tail.n);
 	SHA1_Final(out, &sha);
 	for (size_t i = 0; i < sizeof(block); i++)
 		block[i] ^= 0x36 ^ 0x5c;
@@ -257,8 +257,9 @@ static void integrity_of(const uint8_t *bytes, size_t offset, const char *pwd,
 
 	memcpy(header, bytes, sizeof(header));
 	be16_write(header + 2, (uint16_t)(offset + INTEGRITY_BYTES - STUN_HEADER_BYTES));
-	stun_hmac_sha1(pwd, strlen(pwd), header, sizeof(header), bytes + STUN_HEADER_BYTES,
-		       offset - STUN_HEADER_BYTES, out);
+	stun_hmac_sha1(
+	    (struct stun_span){ pwd, strlen(pwd) }, (struct stun_span){ header, sizeof(header) },
+	    (struct stun_span){ bytes + STUN_HEADER_BYTES, offset - STUN_HEADER_BYTES }, out);
 }
 
 bool stun_is_authentic(const struct stun_message *m, const char *pwd)
@@ -373,9 +374,9 @@ void stun_write_username(struct stun_writer *w, const char *theirs, const char *
 
 	if (!at)
 		return;
-	memcpy(at, theirs, head);
-	at[head] = ':';
-	memcpy(at + head + 1, ours, tail);
+	at = mempcpy(at, theirs, head);
+	*at++ = ':';
+	mempcpy(at, ours, tail);
 }
 
 void stun_write_mapped(struct stun_writer *w, const struct net_addr *a)

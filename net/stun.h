@@ -135,8 +135,13 @@ void stun_write_error(struct stun_writer *w, uint16_t code);
  */
 size_t stun_write_end(struct stun_writer *w, const char *pwd, bool with_fingerprint);
 
-/** HMAC-SHA1 over two pieces, either of which may be empty. No allocation, no lock. */
-void stun_hmac_sha1(const void *key, size_t key_bytes, const uint8_t *head, size_t head_bytes,
-		    const uint8_t *tail, size_t tail_bytes, uint8_t out[STUN_HMAC_BYTES]);
+struct stun_span {
+	const void *at; /* may be NULL when n is 0 */
+	size_t n;
+};
+
+/** HMAC-SHA1 over two pieces. No allocation, no lock. */
+void stun_hmac_sha1(struct stun_span key, struct stun_span head, struct stun_span tail,
+		    uint8_t out[STUN_HMAC_BYTES]);
 
 #endif

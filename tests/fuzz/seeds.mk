@@ -2,3 +2,5 @@
 seeds_fuzz_sdp     := tests/fixtures/offers
 corpora_fuzz_sdp   := sdp
 seeds_fuzz_sdpfrag := tests/fixtures/offers/sdpfrag
+seeds_fuzz_stun    := tests/fixtures/packets
+corpora_fuzz_stun  := stun

@@ -88,12 +88,14 @@ Test(stun, hmac_matches_rfc_2202_also_for_a_key_longer_than_a_block)
 
 	memset(key, 0xaa, sizeof(key));
 	for (size_t cut = 0; cut < sizeof(text); cut++) {
-		stun_hmac_sha1(key, sizeof(key), text, cut, text + cut, sizeof(text) - 1 - cut,
-			       out);
+		stun_hmac_sha1((struct stun_span){ key, sizeof(key) },
+			       (struct stun_span){ text, cut },
+			       (struct stun_span){ text + cut, sizeof(text) - 1 - cut }, out);
 		cr_expect_arr_eq(out, want_long, sizeof(out), "cut at %zu", cut);
 	}
-	stun_hmac_sha1("Jefe", 4, (const uint8_t *)"what do ya want ", 16,
-		       (const uint8_t *)"for nothing?", 12, out);
+	stun_hmac_sha1((struct stun_span){ "Jefe", 4 },
+		       (struct stun_span){ "what do ya want ", 16 },
+		       (struct stun_span){ "for nothing?", 12 }, out);
 	cr_expect_arr_eq(out, want_short, sizeof(out));
 }
 
