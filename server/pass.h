@@ -26,7 +26,8 @@ enum pass_status pass_run(struct branch *b, uint64_t until_us);
  *  @return false when there was no room for it */
 bool pass_resend(struct viewer *v, unsigned track, struct slab *slab);
 
-/** Seal and hand over what pass_resend() gathered. */
+/** Seal what pass_resend() gathered: before anything may be evicted from a history, and before
+ *  the arena is sent. */
 void pass_finish(struct worker *w);
 
 #endif

@@ -13,6 +13,7 @@ struct plan *plan_create(enum plan_role role)
 	if (!p)
 		return NULL;
 	atomic_init(&p->refs, 1);
+	pthread_mutex_init(&p->lock, NULL);
 	p->role = role;
 	atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
 	return p;
@@ -29,6 +30,7 @@ void plan_unref(struct plan *p)
 	/* Each holder's last use happens before the free. */
 	if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	pthread_mutex_destroy(&p->lock);
 	stream_unref(p->stream);
 	dtls_identity_unref(p->identity);
 	free(p->negotiated);

@@ -4,7 +4,8 @@
  * A POST makes only this. The worker on which the kernel lands the first authentic STUN request
  * claims it and builds the session; until then nothing of it exists but these bytes.
  *
- * Thread: the agreed part is fixed before the plan enters the directory. `claim` moves once,
+ * Thread: the agreed part is fixed before the plan enters the directory; only the credentials may
+ *         change until the claim, under `lock`, which the claimer takes once. `claim` moves once,
  *         0 → session_ref or 0 → PLAN_GONE, by compare-and-swap. State and statistics are written
  *         by the owning worker, read by control.
  * Memory: counted references; the last one frees.
@@ -12,6 +13,7 @@
 #ifndef SERVER_PLAN_H
 #define SERVER_PLAN_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,6 +58,7 @@ struct plan {
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
+	pthread_mutex_t lock;
 	struct ice_credentials local, remote;
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
@@ -70,10 +73,14 @@ struct plan {
 
 	/* Control's own. */
 	char etag[REGISTRY_ETAG_BYTES];
-	uint32_t restarts;
+	bool is_over;          /* ended: kept a little, for its owner to ask why */
+	bool is_listed_by_id;
+	uint64_t over_us;
 	char first_mid[SDP_MAX_MID_BYTES + 1]; /* of the first bundled m-line, and its kind */
 	enum media_kind first_kind;
 	char former_ufrag[ICE_UFRAG_MAX_BYTES + 1]; /* in the directory too, after a restart */
+	char ufrag[ICE_UFRAG_MAX_BYTES + 1];        /* the current one of ours */
+	char remote_ufrag[ICE_UFRAG_MAX_BYTES + 1];
 	struct plan *older, *newer; /* by age */
 };
 

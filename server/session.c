@@ -90,22 +90,32 @@ static void on_timer(struct ticker_item *item, uint64_t now_us)
 
 static int open_transport(struct session *s)
 {
-	const struct plan *p = s->plan;
+	struct plan *p = s->plan;
 	struct transport_config config = {
 		.ice_role = ICE_LITE,
 		.dtls_role = p->dtls_role,
-		.local = p->local,
-		.remote = p->remote,
 		.fingerprint = p->fingerprint,
 		.identity = p->identity,
 		.engine = s->worker->engine,
 	};
 	int err;
 
+	pthread_mutex_lock(&p->lock);
+	config.local = p->local;
+	config.remote = p->remote;
+	pthread_mutex_unlock(&p->lock);
 	random_bytes(config.seed, sizeof(config.seed));
 	err = transport_create(&s->transport, s->worker->now_us, &config);
 	explicit_bzero(&config, sizeof(config));
 	return err;
+}
+
+/* Claimed, but it cannot be served: control is told as of any other end. */
+static void refuse(struct session *s)
+{
+	atomic_store_explicit(&s->plan->reason, TRANSPORT_CLOSED_NO_MEMORY, memory_order_relaxed);
+	atomic_store_explicit(&s->plan->state, PLAN_CLOSED, memory_order_release);
+	give_place(s);
 }
 
 struct session *session_claim(struct worker *w, struct plan *plan)
@@ -118,15 +128,14 @@ struct session *session_claim(struct worker *w, struct plan *plan)
 	s->plan = plan;
 	s->role_due_us = UINT64_MAX;
 	ticker_item_init(&s->timer, on_timer);
-	if (open_transport(s)) {
-		give_place(s);
-		return NULL;
-	}
 	if (!atomic_compare_exchange_strong_explicit(&plan->claim, &unclaimed,
 						     session_ref_pack(session_ref_of(s)),
 						     memory_order_acq_rel, memory_order_acquire)) {
-		transport_destroy(s->transport);
 		give_place(s);
+		return NULL;
+	}
+	if (open_transport(s)) {
+		refuse(s);
 		return NULL;
 	}
 	plan_ref(plan);
@@ -188,6 +197,16 @@ static void on_validated(struct session *s, const struct net_addr *addr)
 			return;
 	if (worker_know_address(w, addr, session_ref_of(s)))
 		note_addr(s, addr, w->index);
+}
+
+static void on_invalidated(struct session *s, const struct net_addr *addr)
+{
+	for (unsigned i = 0; i < s->addr_count; i++) {
+		if (net_addr_is_equal(&s->addrs[i].addr, addr)) {
+			drop_addr(s, i);
+			return;
+		}
+	}
 }
 
 /* --- end --------------------------------------------------------------------------------- */
@@ -391,6 +410,9 @@ static bool on_event(struct session *s, const struct transport_output *out)
 	switch (out->event) {
 	case TRANSPORT_VALIDATED:
 		on_validated(s, &out->path.remote);
+		return true;
+	case TRANSPORT_INVALIDATED:
+		on_invalidated(s, &out->path.remote);
 		return true;
 	case TRANSPORT_CONNECTED:
 		on_connected(s);

@@ -1,0 +1,90 @@
+/* server/candidates.c - see candidates.h for the contract. */
+#include "server/candidates.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <string.h>
+
+static void add(struct candidates *c, const struct net_addr *addr)
+{
+	struct sdp_address *out;
+
+	for (size_t i = 0; i < c->count; i++) {
+		const struct sdp_address *have = &c->items[i];
+		const uint8_t *ip = addr->ip + (have->family == 4 ? 12 : 0);
+
+		if (have->port == addr->port && have->family == (net_addr_is_v4(addr) ? 4 : 6) &&
+		    memcmp(have->ip, ip, have->family == 4 ? 4 : 16) == 0)
+			return;
+	}
+	if (c->count == CANDIDATES_MAX)
+		return;
+	out = &c->items[c->count++];
+	*out = (struct sdp_address){ .family = net_addr_is_v4(addr) ? 4 : 6, .port = addr->port };
+	if (out->family == 4)
+		memcpy(out->ip, addr->ip + 12, 4);
+	else
+		memcpy(out->ip, addr->ip, 16);
+	c->is_private_only &= net_addr_is_private(addr);
+}
+
+static bool is_link_local(const struct net_addr *a)
+{
+	return !net_addr_is_v4(a) && a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80;
+}
+
+/* Every address of the wildcard's family that is up; loopback or the others, as asked. */
+static void add_interfaces(struct candidates *c, const struct ifaddrs *list,
+			   const struct net_addr *wildcard, bool loopback)
+{
+	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+		struct net_addr addr;
+
+		if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) ||
+		    net_addr_from_sockaddr(&addr, i->ifa_addr))
+			continue;
+		if (net_addr_is_v4(&addr) != net_addr_is_v4(wildcard) ||
+		    net_addr_is_loopback(&addr) != loopback || is_link_local(&addr))
+			continue;
+		addr.port = wildcard->port;
+		add(c, &addr);
+	}
+}
+
+static void add_advertised(struct candidates *c, const struct config *config,
+			   const struct net_addr *bound)
+{
+	for (size_t i = 0; i < config->advertise.count; i++) {
+		struct net_addr addr = { .port = config->advertise.items[i].port };
+
+		memcpy(addr.ip, config->advertise.items[i].ip, sizeof(addr.ip));
+		if (addr.port == 0)
+			addr.port = bound[0].port;
+		add(c, &addr);
+	}
+}
+
+int candidates_collect(struct candidates *out, const struct config *config,
+		       const struct net_addr *bound, size_t count)
+{
+	struct ifaddrs *list;
+
+	*out = (struct candidates){ .is_private_only = true };
+	if (config->advertise.count) {
+		add_advertised(out, config, bound);
+		return 0;
+	}
+	if (getifaddrs(&list))
+		return -errno;
+	for (size_t i = 0; i < count; i++) {
+		if (net_addr_is_any(&bound[i]))
+			add_interfaces(out, list, &bound[i], false);
+		else
+			add(out, &bound[i]);
+	}
+	for (size_t i = 0; i < count && out->count == 0; i++)
+		add_interfaces(out, list, &bound[i], true);
+	freeifaddrs(list);
+	return 0;
+}

@@ -1,0 +1,320 @@
+/* server/pass.c - see pass.h for the contract.
+ *
+ * Viewer by viewer, so that a viewer's packets lie side by side and leave as one message. Sealing
+ * is deferred: each packet gets its place in the egress arena and a job; jobs run in batches,
+ * which lets the cipher work on several viewers at once, and always before the arena is sent.
+ */
+#include "server/pass.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "media/rtx.h"
+
+enum {
+	BATCH_JOBS = 64,
+	VIEWERS_PER_CLOCK_READ = 4,
+	BURST_PKTS = 32,      /* a viewer's link must not get more at once */
+	BURST_PART_PKTS = 16, /* larger frames leave in such parts ... */
+	BURST_PART_US = 5000, /* ... this far apart */
+	PASS_STRIDE = 61,     /* each pass starts so many viewers further: nobody is always last */
+};
+
+struct pass_batch {
+	unsigned count;
+	struct seal_job jobs[BATCH_JOBS];
+	uint8_t leads[BATCH_JOBS][RTX_OSN_BYTES];
+	uint8_t headers[BATCH_JOBS][MAPPING_HEADER_MAX_BYTES + 3];
+};
+
+int pass_batch_create(struct pass_batch **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void pass_batch_destroy(struct pass_batch *b)
+{
+	free(b);
+}
+
+void pass_finish(struct worker *w)
+{
+	struct pass_batch *batch = w->batch;
+
+	if (batch->count == 0)
+		return;
+	seal_rtp(w->engine, batch->jobs, batch->count);
+	batch->count = 0;
+}
+
+/* A copy of the packet's header as this mapping writes it. @return its length */
+static size_t copy_header(struct templates *t, const struct slab *slab, uint8_t *out)
+{
+	uint64_t index = packet_of_const(slab)->index;
+	struct header_template *entry = &t->entries[index % BRANCH_TEMPLATE_PKTS];
+	size_t bytes;
+
+	if (entry->index == index) {
+		memcpy(out, entry->header, entry->bytes);
+		return entry->bytes;
+	}
+	bytes = mapping_write_header(&t->mapping, slab, out);
+	if (bytes <= BRANCH_TEMPLATE_BYTES) {
+		memcpy(entry->header, out, bytes);
+		entry->index = index;
+		entry->bytes = (uint8_t)bytes;
+	}
+	return bytes;
+}
+
+/* A place in the arena; sends what is there when it is full. @return NULL: blocked */
+static uint8_t *take_room(struct viewer *v, struct worker_socket *socket, size_t len)
+{
+	struct session *s = v->session;
+	uint8_t *place = NULL;
+
+	if (!socket->is_blocked)
+		place = egress_append(socket->egress, &s->transport->path, len, s->slot);
+	if (!place && !socket->is_blocked && worker_flush(s->worker, socket))
+		place = egress_append(socket->egress, &s->transport->path, len, s->slot);
+	return place;
+}
+
+/* One packet for one viewer: header, place, job. @return false: blocked, nothing was done */
+static bool queue(struct viewer *v, struct viewer_track *t, struct slab *slab, bool as_rtx)
+{
+	struct worker *w = v->session->worker;
+	struct pass_batch *batch = w->batch;
+	struct worker_socket *socket = session_socket(v->session);
+	const struct media_packet *p = packet_of_const(slab);
+	uint64_t number = resend_number(&t->resend, p->index);
+	struct seal_job *job;
+	uint8_t *header;
+
+	if (!socket)
+		return true; /* no way to it just now: as if lost on the wire */
+	if (batch->count == BATCH_JOBS)
+		pass_finish(w);
+	job = &batch->jobs[batch->count];
+	header = batch->headers[batch->count];
+	*job = (struct seal_job){
+		.tx = v->session->transport->tx,
+		.index = number,
+		.header = header,
+		.payload = packet_payload(slab),
+		.header_bytes = (uint16_t)copy_header(t->templates, slab, header),
+		.payload_bytes = p->payload_bytes,
+	};
+	if (as_rtx) {
+		job->lead = batch->leads[batch->count];
+		job->lead_bytes = RTX_OSN_BYTES;
+	}
+	job->out = take_room(v, socket,
+			     job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
+				     seal_tag_bytes(seal_tx_profile(job->tx)));
+	if (!job->out)
+		return false;
+	if (batch->count == 0 && header != batch->headers[0]) {
+		/* Making room sealed and emptied the batch: this job is its first now. */
+		memcpy(batch->headers[0], header, job->header_bytes);
+		batch->jobs[0] = *job;
+		job = &batch->jobs[0];
+		header = batch->headers[0];
+		job->header = header;
+		if (as_rtx)
+			job->lead = batch->leads[0];
+	}
+	if (as_rtx) {
+		be16_write(batch->leads[batch->count], (uint16_t)number);
+		job->index = resend_next_rtx(&t->resend);
+		mapping_make_rtx(&t->templates->mapping, header, p->codec);
+	}
+	mapping_patch(header, (uint16_t)job->index, p->timestamp,
+		      as_rtx ? t->rtx_ssrc : t->ssrc);
+	batch->count++;
+	v->packets++;
+	v->bytes += p->payload_bytes;
+	return true;
+}
+
+/* --- one viewer -------------------------------------------------------------------------- */
+
+/* The first packet of the key frame that `slab` belongs to: parameter sets come in packets of
+ * their own, ahead of the picture, with its timestamp. */
+static uint64_t frame_begin(const struct history *h, const struct slab *slab, uint64_t after)
+{
+	uint64_t index = packet_of_const(slab)->index;
+	uint32_t timestamp = packet_of_const(slab)->timestamp;
+
+	while (index - 1 > after) {
+		const struct slab *before = history_get(h, index - 1);
+
+		if (!before || packet_of_const(before)->timestamp != timestamp)
+			break;
+		index--;
+	}
+	return index;
+}
+
+/* May the viewer start now, and where? */
+static bool find_start(const struct viewer_track *t, const struct history *h, unsigned kind,
+		       uint64_t to, uint64_t *first)
+{
+	struct slab *slab = kind == MEDIA_VIDEO ? history_keyframe(h) :
+						  history_next(h, t->wait_from);
+
+	if (!slab || packet_of_const(slab)->index <= t->wait_from ||
+	    packet_of_const(slab)->index > to)
+		return false;
+	*first = kind == MEDIA_VIDEO ? frame_begin(h, slab, t->wait_from) :
+				       packet_of_const(slab)->index;
+	return true;
+}
+
+static bool start_track(struct viewer *v, unsigned kind)
+{
+	struct viewer_track *t = &v->tracks[kind];
+	const struct history *h = v->branch->tracks[kind].history;
+	uint64_t first;
+
+	if (!find_start(t, h, kind, v->branch->pass_to[kind], &first))
+		return false;
+	resend_init(&t->resend, first, t->first_number, t->first_rtx);
+	t->cursor = first - 1;
+	t->late_seen = history_late_count(h);
+	t->is_started = true;
+	if (kind == MEDIA_VIDEO)
+		v->branch->waiting--;
+	return true;
+}
+
+static bool send_packet(struct viewer *v, struct viewer_track *t, struct slab *slab)
+{
+	const struct media_packet *p = packet_of_const(slab);
+
+	if (!mapping_has_codec(&t->templates->mapping, p->codec))
+		return true; /* a codec that this viewer did not agree to */
+	if (!queue(v, t, slab, false))
+		return false;
+	reports_tx_on_packet(&t->sent, p->payload_bytes);
+	resend_share_earn(&v->share, slab->len);
+	return true;
+}
+
+static bool send_late(struct viewer *v, struct viewer_track *t, const struct history *h)
+{
+	struct slab *slab;
+	uint32_t seen = t->late_seen;
+
+	while ((slab = history_next_late(h, &seen, t->cursor)) != NULL) {
+		if (packet_of_const(slab)->index >= t->resend.first_index &&
+		    !send_packet(v, t, slab))
+			return false;
+		t->late_seen = seen;
+	}
+	t->late_seen = seen;
+	return true;
+}
+
+/* How many packets the viewer may get in this visit. */
+static unsigned visit_limit(struct viewer *v, struct viewer_track *t, uint64_t to)
+{
+	if (to > t->cursor && to - t->cursor > BURST_PKTS)
+		t->paced_to = to;
+	if (t->cursor >= t->paced_to)
+		return UINT32_MAX;
+	v->branch->is_pacing = true;
+	return BURST_PART_PKTS;
+}
+
+/* @return false: blocked; the cursor says how far it came */
+static bool send_track(struct viewer *v, unsigned kind)
+{
+	struct viewer_track *t = &v->tracks[kind];
+	const struct history *h = v->branch->tracks[kind].history;
+	uint64_t to = v->branch->pass_to[kind];
+	struct slab *slab;
+	unsigned limit;
+
+	if (!t->templates || (!t->is_started && !start_track(v, kind)))
+		return true;
+	if (!send_late(v, t, h))
+		return false;
+	limit = kind == MEDIA_VIDEO ? visit_limit(v, t, to) : UINT32_MAX;
+	while (limit-- && (slab = history_next(h, t->cursor)) != NULL &&
+	       packet_of_const(slab)->index <= to) {
+		if (!send_packet(v, t, slab))
+			return false;
+		t->cursor = packet_of_const(slab)->index;
+	}
+	return true;
+}
+
+static bool visit(struct viewer *v)
+{
+	struct transport *transport = v->session->transport;
+
+	if (lifetime_is_closed(&transport->life))
+		return true;
+	/* Video first: pending audio rides as the last, shorter segment. */
+	return send_track(v, MEDIA_VIDEO) && send_track(v, MEDIA_AUDIO);
+}
+
+/* --- the pass ---------------------------------------------------------------------------- */
+
+static void begin(struct branch *b)
+{
+	b->is_passing = true;
+	b->wants_pass = false;
+	b->is_pacing = false;
+	b->pass_at = 0;
+	b->pass_start = b->viewer_count ? (b->pass_start + PASS_STRIDE) % b->viewer_count : 0;
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		b->pass_to[i] = b->tracks[i].release;
+}
+
+static enum pass_status visit_all(struct branch *b, uint64_t until_us)
+{
+	while (b->pass_at < b->viewer_count) {
+		struct viewer *v = b->viewers[(b->pass_start + b->pass_at) % b->viewer_count];
+
+		if (!visit(v))
+			return PASS_BLOCKED;
+		b->pass_at++;
+		if (b->pass_at % VIEWERS_PER_CLOCK_READ == 0 && b->pass_at < b->viewer_count &&
+		    clock_now_us() >= until_us)
+			return PASS_SLICED;
+	}
+	b->is_passing = false;
+	if (b->is_pacing)
+		b->pace_due_us = b->worker->now_us + BURST_PART_US;
+	return PASS_DONE;
+}
+
+enum pass_status pass_run(struct branch *b, uint64_t until_us)
+{
+	enum pass_status status;
+
+	if (!b->is_passing)
+		begin(b);
+	status = visit_all(b, until_us);
+	pass_finish(b->worker); /* jobs point into slabs that the history may let go */
+	return status;
+}
+
+bool pass_resend(struct viewer *v, unsigned track, struct slab *slab)
+{
+	struct viewer_track *t = &v->tracks[track];
+	const struct media_packet *p = packet_of_const(slab);
+	struct worker_counters *c = &v->session->worker->counters;
+	bool as_rtx = t->rtx_ssrc && mapping_has_rtx(&t->templates->mapping, p->codec);
+
+	if (!mapping_has_codec(&t->templates->mapping, p->codec))
+		return false;
+	if (!queue(v, t, slab, as_rtx))
+		return false;
+	counter_add(as_rtx ? &c->resent_rtx : &c->resent_plain, 1);
+	return true;
+}
