@@ -1,0 +1,79 @@
+/* server/registry_inner.h - the registry as its own parts see it.
+ *
+ * Thread: control.
+ */
+#ifndef SERVER_REGISTRY_INNER_H
+#define SERVER_REGISTRY_INNER_H
+
+#include "net/loop.h"
+#include "server/candidates.h"
+#include "server/registry.h"
+#include "server/worker.h"
+
+enum {
+	REGISTRY_TICK_US = 1000000,
+	REGISTRY_MEMORY_US = 15000000, /* how long an ended session can still be asked about */
+	REGISTRY_MEMORY_SESSIONS = 4096, /* and how many of them at most */
+};
+
+/* A stream as control knows it. */
+struct stream_entry {
+	struct stream *stream;
+	struct plan *publisher; /* connected and feeding, or about to; a reference */
+	struct plan *incoming;  /* connected, waits for the one before to give the feed back */
+	struct feed *feed;      /* at home while nobody feeds */
+	uint32_t plans;         /* sessions that name it */
+};
+
+struct registry {
+	struct loop *loop;
+	struct loop_waker *waker;
+	struct loop_timer *timer;
+	struct mailbox mailbox;
+	struct worker_shared *shared;
+	const struct config *config;
+	struct candidates candidates;
+	struct dtls_identity *identity;
+	uint64_t identity_us; /* when it was made */
+	uint64_t started_us;
+
+	void *streams_by_name; /* tree of struct stream_entry */
+	struct stream_entry **streams; /* by slot, NULL: free */
+	uint32_t *generations;
+	uint32_t stream_cap, stream_count;
+
+	void *plans_by_id, *plans_by_number;
+	struct plan *oldest, *newest;
+	uint32_t plan_count, over_count, unclaimed;
+	uint64_t next_number;
+
+	unsigned workers_stopped;
+	bool is_draining;
+	void (*on_stopped)(void *arg);
+	void *on_stopped_arg;
+
+	uint64_t sessions_ended[TRANSPORT_REASONS];
+	uint64_t plans_expired;
+};
+
+/** NULL when no session has that id, or its owner has deleted it. */
+struct plan *registry_plan_by_id(struct registry *r, const char *id);
+struct plan *registry_plan_by_number(struct registry *r, uint64_t number);
+
+/** The codec a kind of the stream has now, agreed with its publisher; NULL: none. */
+const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e, enum media_kind kind);
+
+/* registry_streams.c: streams, publishers and feeds */
+struct stream_entry *registry_find_stream(const struct registry *r, const char *name);
+/** Found or made. @return NULL without memory or above the limit */
+struct stream_entry *registry_get_stream(struct registry *r, const char *name);
+/** A session of it is gone: frees the stream when it was the last and nothing is left. */
+void registry_leave_stream(struct registry *r, struct stream *stream);
+void registry_on_connected(struct registry *r, struct plan *plan);
+void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed);
+void registry_free_streams(struct registry *r);
+
+/** Post LETTER_CLOSE to whoever serves the plan. */
+void registry_close_plan(struct registry *r, struct plan *plan, enum transport_reason reason);
+
+#endif

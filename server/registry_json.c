@@ -1,0 +1,174 @@
+/* server/registry_json.c - the registry as the API shows it. */
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "net/addr.h"
+#include "server/registry_inner.h"
+
+static const char *const role_texts[] = { "publisher", "viewer" };
+static const char *const state_texts[] = { "waiting", "connecting", "connected", "closed" };
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* Upper bound of the 99th percentile of how long turns took. */
+static double lag_p99_ms(const struct worker_counters *c)
+{
+	uint64_t total = 0, seen = 0;
+
+	for (unsigned i = 0; i < WORKER_LAG_SLOTS; i++)
+		total += counter_read(&c->lag_slots[i]);
+	for (unsigned i = 0; i < WORKER_LAG_SLOTS; i++) {
+		seen += counter_read(&c->lag_slots[i]);
+		if (seen * 100 >= total * 99)
+			return (double)(UINT64_C(2) << i) / 1000.0;
+	}
+	return 0;
+}
+
+static json_t *workers_json(const struct registry *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < r->shared->workers; i++) {
+		const struct worker_counters *c = worker_counters(r->shared->team[i]);
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o, s:f}", "sessions",
+					number(counter_read(&c->sessions)), "viewers",
+					number(counter_read(&c->viewers)), "packets_in",
+					number(counter_read(&c->packets_in)), "packets_out",
+					number(counter_read(&c->egress_datagrams)),
+					"loop_lag_ms_p99", lag_p99_ms(c)));
+	}
+	return list;
+}
+
+static json_t *objects_json(const struct registry *r)
+{
+	uint64_t sessions = 0, branches = 0, forwards = 0, handshakes = 0;
+	struct transport_live transports;
+	struct dtls_live dtls;
+
+	for (unsigned i = 0; i < r->shared->workers; i++) {
+		const struct worker_counters *c = worker_counters(r->shared->team[i]);
+
+		sessions += counter_read(&c->sessions);
+		branches += counter_read(&c->branches);
+		forwards += counter_read(&c->forwards);
+		handshakes += counter_read(&c->handshakes) + counter_read(&c->handshakes_waiting);
+	}
+	transport_live(&transports);
+	dtls_live(&dtls);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sessions",
+			 number(sessions), "plans", number(plan_live()), "streams",
+			 number(stream_live()), "branches", number(branches), "forwards",
+			 number(forwards), "directory_entries",
+			 number(directory_count(r->shared->directory)), "transports",
+			 number(transports.transports), "zombies", number(transports.zombies),
+			 "dtls_handshakes", number(dtls.handshakes), "ssl_objects",
+			 number(dtls.ssl_objects), "handshake_steps", number(handshakes));
+}
+
+json_t *registry_info(struct registry *r)
+{
+	return json_pack("{s:s, s:o, s:b, s:s, s:o, s:o}", "version", SLUICE_VERSION, "uptime_s",
+			 number((clock_now_us() - r->started_us) / 1000000), "draining",
+			 r->is_draining, "srtp_engine", worker_engine_name(r->shared->team[0]),
+			 "workers", workers_json(r), "objects", objects_json(r));
+}
+
+/* --- sessions ---------------------------------------------------------------------------- */
+
+static json_t *session_json(const struct plan *p)
+{
+	uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
+	uint32_t reason = atomic_load_explicit(&p->reason, memory_order_relaxed);
+	uint64_t claim = atomic_load_explicit(&p->claim, memory_order_relaxed);
+	json_t *worker = claim == 0 || claim == PLAN_GONE ?
+				 json_null() :
+				 json_integer(session_ref_unpack(claim).worker);
+
+	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
+			 "number", number(p->number), "role", role_texts[p->role], "stream",
+			 p->stream->name, "state", state_texts[state], "reason",
+			 state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker",
+			 worker, "bytes", number(counter_read(&p->stats.bytes)), "packets",
+			 number(counter_read(&p->stats.packets)), "lost",
+			 number(counter_read(&p->stats.lost)), "nacked",
+			 number(counter_read(&p->stats.nacked)), "resent",
+			 number(counter_read(&p->stats.resent)), "rtt_ms",
+			 (double)counter_read(&p->stats.rtt_us) / 1000.0, "jitter_ms",
+			 (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
+			 number(counter_read(&p->stats.keyframe_requests)));
+}
+
+json_t *registry_sessions(struct registry *r)
+{
+	json_t *list = json_array();
+
+	for (const struct plan *p = r->oldest; p; p = p->newer)
+		if (!p->is_over)
+			json_array_append_new(list, session_json(p));
+	return list;
+}
+
+json_t *registry_session(struct registry *r, uint64_t wanted)
+{
+	struct plan *p = registry_plan_by_number(r, wanted);
+
+	return p ? session_json(p) : NULL;
+}
+
+json_t *registry_session_status(struct registry *r, const char *id)
+{
+	struct plan *p = registry_plan_by_id(r, id);
+	uint32_t state;
+
+	if (!p)
+		return NULL;
+	state = atomic_load_explicit(&p->state, memory_order_acquire);
+	return json_pack("{s:s, s:s?}", "state", state_texts[state], "reason",
+			 state == PLAN_CLOSED ? transport_reason_text(atomic_load(&p->reason)) :
+						NULL);
+}
+
+/* --- streams ----------------------------------------------------------------------------- */
+
+static json_t *tracks_json(const struct stream_entry *e)
+{
+	static const char *const kinds[] = { "audio", "video" };
+	json_t *list = json_array();
+
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
+		const struct negotiated_codec *c = stream_entry_codec(e, (enum media_kind)kind);
+
+		if (c)
+			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "kind",
+							      kinds[kind], "codec",
+							      codec_name(c->codec), "parameters",
+							      c->fmtp));
+	}
+	return list;
+}
+
+json_t *registry_streams(struct registry *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < r->stream_cap; i++) {
+		const struct stream_entry *e = r->streams[i];
+
+		if (!e)
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:o}", "name", e->stream->name,
+					"publisher",
+					e->publisher ? session_json(e->publisher) : json_null(),
+					"viewers", number(atomic_load(&e->stream->viewers)),
+					"tracks", tracks_json(e)));
+	}
+	return list;
+}

@@ -1,0 +1,201 @@
+/* server/registry_metrics.c - what workers and registry count, as Prometheus text. */
+#include <stddef.h>
+
+#include "server/registry_inner.h"
+#include "server/text.h"
+
+struct metric {
+	const char *name, *type, *help;
+	size_t offset; /* of the counter in struct worker_counters */
+};
+
+#define WORKER_METRIC(member) offsetof(struct worker_counters, member)
+
+static const struct metric metrics[] = {
+	{ "sluice_worker_sessions", "gauge", "Sessions the worker serves.", WORKER_METRIC(sessions) },
+	{ "sluice_worker_viewers", "gauge", "Connected viewers.", WORKER_METRIC(viewers) },
+	{ "sluice_worker_branches", "gauge", "Streams with viewers here.", WORKER_METRIC(branches) },
+	{ "sluice_worker_forwards", "gauge", "Addresses forwarded to another worker.",
+	  WORKER_METRIC(forwards) },
+	{ "sluice_worker_handshakes", "gauge", "DTLS steps running on helper threads.",
+	  WORKER_METRIC(handshakes) },
+	{ "sluice_worker_handshakes_waiting", "gauge", "DTLS steps waiting for the limit.",
+	  WORKER_METRIC(handshakes_waiting) },
+	{ "sluice_sessions_opened_total", "counter", "Sessions claimed.",
+	  WORKER_METRIC(sessions_opened) },
+	{ "sluice_rtp_packets_in_total", "counter", "RTP packets from publishers.",
+	  WORKER_METRIC(packets_in) },
+	{ "sluice_rtp_bytes_in_total", "counter", "Bytes of them.", WORKER_METRIC(bytes_in) },
+	{ "sluice_datagrams_in_total", "counter", "Datagrams received.",
+	  WORKER_METRIC(socket_datagrams) },
+	{ "sluice_datagrams_out_total", "counter", "Datagrams sent.",
+	  WORKER_METRIC(egress_datagrams) },
+	{ "sluice_bytes_out_total", "counter", "Bytes of them.", WORKER_METRIC(egress_bytes) },
+	{ "sluice_messages_out_total", "counter", "Send messages, each of one or more datagrams.",
+	  WORKER_METRIC(egress_messages) },
+	{ "sluice_send_calls_total", "counter", "System calls that sent them.",
+	  WORKER_METRIC(egress_calls) },
+	{ "sluice_send_blocked_total", "counter", "Times a socket's send buffer was full.",
+	  WORKER_METRIC(egress_blocked) },
+	{ "sluice_gso_refused_total", "counter", "Messages sent datagram by datagram after a refusal.",
+	  WORKER_METRIC(egress_gso_refused) },
+	{ "sluice_passes_total", "counter", "Egress passes over a stream's viewers.",
+	  WORKER_METRIC(passes) },
+	{ "sluice_slices_total", "counter", "Passes interrupted to receive in between.",
+	  WORKER_METRIC(slices) },
+	{ "sluice_handed_over_total", "counter", "Media packets passed to other workers.",
+	  WORKER_METRIC(handed_over) },
+	{ "sluice_forwarded_total", "counter", "Datagrams passed to the session's worker.",
+	  WORKER_METRIC(forwarded) },
+	{ "sluice_wakeups_sent_total", "counter", "Wake-ups of other workers.",
+	  WORKER_METRIC(wakeups_sent) },
+	{ "sluice_nacks_sent_total", "counter", "Packets asked of publishers again.",
+	  WORKER_METRIC(publisher_nacks) },
+	{ "sluice_keyframes_asked_total", "counter", "Key frame requests of viewers.",
+	  WORKER_METRIC(keyframes_asked) },
+	{ "sluice_keyframes_folded_total", "counter", "Of these, answered by another's request.",
+	  WORKER_METRIC(keyframes_folded) },
+	{ "sluice_keyframe_requests_sent_total", "counter", "PLI and FIR sent to publishers.",
+	  WORKER_METRIC(publisher_plis) },
+	{ "sluice_keyframes_received_total", "counter", "Key frames of publishers.",
+	  WORKER_METRIC(keyframes_received) },
+	{ "sluice_nacks_received_total", "counter", "Packets viewers asked for again.",
+	  WORKER_METRIC(nacks_received) },
+	{ "sluice_resent_rtx_total", "counter", "Packets sent again as RTX.",
+	  WORKER_METRIC(resent_rtx) },
+	{ "sluice_resent_plain_total", "counter", "Packets sent again as they were.",
+	  WORKER_METRIC(resent_plain) },
+	{ "sluice_resend_refused_total", "counter", "Repeats refused by spacing or share.",
+	  WORKER_METRIC(resend_refused) },
+	{ "sluice_resend_gone_total", "counter", "Repeats of packets that are not held.",
+	  WORKER_METRIC(resend_gone) },
+	{ "sluice_slabs_in_use", "gauge", "Packet buffers out.", WORKER_METRIC(slabs_in_use) },
+	{ "sluice_slabs_high_water", "gauge", "Most packet buffers ever out.",
+	  WORKER_METRIC(slabs_high) },
+	{ "sluice_slabs_capacity", "gauge", "Packet buffers there are.",
+	  WORKER_METRIC(slabs_capacity) },
+	{ "sluice_slabs_trimmed_bytes_total", "counter", "Memory given back by trimming.",
+	  WORKER_METRIC(slabs_trimmed_bytes) },
+	{ "sluice_socket_receive_buffer_bytes", "gauge", "As the kernel granted it.",
+	  WORKER_METRIC(rcvbuf_bytes) },
+	{ "sluice_socket_send_buffer_bytes", "gauge", "As the kernel granted it.",
+	  WORKER_METRIC(sndbuf_bytes) },
+};
+
+/* Every drop has its cause: one metric with a label. */
+static const struct {
+	const char *cause;
+	size_t offset;
+} drops[] = {
+	{ "kernel_receive_buffer", WORKER_METRIC(socket_kernel_drops) },
+	{ "datagram_oversized", WORKER_METRIC(socket_oversized) },
+	{ "pool_exhausted", WORKER_METRIC(socket_pool_drops) },
+	{ "stranger_not_stun", WORKER_METRIC(strangers_not_stun) },
+	{ "stranger_unknown_ufrag", WORKER_METRIC(strangers_unknown) },
+	{ "stranger_bad_integrity", WORKER_METRIC(strangers_bad_integrity) },
+	{ "stranger_limited", WORKER_METRIC(strangers_limited) },
+	{ "rtp_malformed", WORKER_METRIC(rtp_malformed) },
+	{ "rtp_unknown_payload_type", WORKER_METRIC(rtp_unknown_type) },
+	{ "rtp_before_feed", WORKER_METRIC(rtp_unfed) },
+	{ "rtcp_malformed", WORKER_METRIC(rtcp_malformed) },
+	{ "padding_only", WORKER_METRIC(track_swallowed) },
+	{ "duplicate", WORKER_METRIC(track_duplicate) },
+	{ "too_old", WORKER_METRIC(track_too_old) },
+	{ "hand_over_ring_full", WORKER_METRIC(handed_over_drops) },
+	{ "forward_ring_full", WORKER_METRIC(forwarded_drops) },
+	{ "control_egress_full", WORKER_METRIC(egress_control_drops) },
+	{ "send_error", WORKER_METRIC(egress_failed) },
+};
+
+static uint64_t read_at(const struct worker_counters *c, size_t offset)
+{
+	return counter_read((const counter *)(const void *)((const char *)c + offset));
+}
+
+static void head(struct text *out, const char *name, const char *type, const char *help)
+{
+	text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void worker_metrics(const struct registry *r, struct text *out)
+{
+	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+		head(out, metrics[i].name, metrics[i].type, metrics[i].help);
+		for (unsigned w = 0; w < r->shared->workers; w++)
+			text_printf(out, "%s{worker=\"%u\"} %llu\n", metrics[i].name, w,
+				    (unsigned long long)read_at(worker_counters(r->shared->team[w]),
+								metrics[i].offset));
+	}
+	head(out, "sluice_drops_total", "counter", "Datagrams and packets dropped, by cause.");
+	for (size_t i = 0; i < sizeof(drops) / sizeof(drops[0]); i++)
+		for (unsigned w = 0; w < r->shared->workers; w++)
+			text_printf(out, "sluice_drops_total{worker=\"%u\",cause=\"%s\"} %llu\n", w,
+				    drops[i].cause,
+				    (unsigned long long)read_at(worker_counters(r->shared->team[w]),
+								drops[i].offset));
+	head(out, "sluice_session_datagrams_total", "counter",
+	     "Datagrams of known addresses, by verdict.");
+	for (unsigned v = 0; v < TRANSPORT_VERDICTS; v++)
+		for (unsigned w = 0; w < r->shared->workers; w++)
+			text_printf(out,
+				    "sluice_session_datagrams_total{worker=\"%u\",verdict=\"%s\"} %llu\n",
+				    w, transport_verdict_text((enum transport_verdict)v),
+				    (unsigned long long)counter_read(
+					    &worker_counters(r->shared->team[w])->verdicts[v]));
+}
+
+/* Cumulative buckets whose upper bounds are powers of two. */
+static void histogram(const struct registry *r, struct text *out, const char *name,
+		      const char *help, size_t offset, unsigned slots, double unit)
+{
+	head(out, name, "histogram", help);
+	for (unsigned w = 0; w < r->shared->workers; w++) {
+		const struct worker_counters *c = worker_counters(r->shared->team[w]);
+		uint64_t sum = 0;
+
+		for (unsigned i = 0; i < slots; i++) {
+			sum += read_at(c, offset + i * sizeof(counter));
+			if (i + 1 < slots)
+				text_printf(out, "%s_bucket{worker=\"%u\",le=\"%g\"} %llu\n", name,
+					    w, (double)(UINT64_C(1) << i) * unit,
+					    (unsigned long long)sum);
+		}
+		text_printf(out, "%s_bucket{worker=\"%u\",le=\"+Inf\"} %llu\n", name, w,
+			    (unsigned long long)sum);
+		text_printf(out, "%s_count{worker=\"%u\"} %llu\n", name, w,
+			    (unsigned long long)sum);
+	}
+}
+
+static void registry_own(const struct registry *r, struct text *out)
+{
+	struct transport_live transports;
+	struct dtls_live dtls;
+
+	transport_live(&transports);
+	dtls_live(&dtls);
+	head(out, "sluice_streams", "gauge", "Streams with a publisher or viewers.");
+	text_printf(out, "sluice_streams %u\n", r->stream_count);
+	head(out, "sluice_sessions_open", "gauge", "Sessions planned or alive.");
+	text_printf(out, "sluice_sessions_open %u\n", r->plan_count - r->over_count);
+	head(out, "sluice_plans_unclaimed", "gauge", "Sessions nobody has come for yet.");
+	text_printf(out, "sluice_plans_unclaimed %u\n", r->unclaimed);
+	head(out, "sluice_transports", "gauge", "Transports in memory.");
+	text_printf(out, "sluice_transports %u\n", transports.transports);
+	head(out, "sluice_ssl_objects", "gauge", "TLS library objects in memory.");
+	text_printf(out, "sluice_ssl_objects %u\n", dtls.ssl_objects);
+	head(out, "sluice_sessions_ended_total", "counter", "Sessions ended, by reason.");
+	for (unsigned i = 1; i < TRANSPORT_REASONS; i++)
+		text_printf(out, "sluice_sessions_ended_total{reason=\"%s\"} %llu\n",
+			    transport_reason_text(i), (unsigned long long)r->sessions_ended[i]);
+}
+
+void registry_metrics(struct registry *r, struct text *out)
+{
+	registry_own(r, out);
+	worker_metrics(r, out);
+	histogram(r, out, "sluice_message_datagrams", "Datagrams of a send message.",
+		  WORKER_METRIC(egress_histogram), 7, 1.0);
+	histogram(r, out, "sluice_loop_turn_seconds", "How long turns of the event loop took.",
+		  WORKER_METRIC(lag_slots), WORKER_LAG_SLOTS, 2e-6);
+}

@@ -1,0 +1,198 @@
+/* server/registry_streams.c - streams by name, who publishes them, and the feed that goes from one
+ * publisher to the next. */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/registry_inner.h"
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct stream_entry *left = a;
+	const struct stream_entry *right = b;
+
+	return strcmp(left->stream->name, right->stream->name);
+}
+
+struct stream_entry *registry_find_stream(const struct registry *r, const char *name)
+{
+	struct stream stream = { 0 };
+	struct stream_entry key = { .stream = &stream };
+	struct stream_entry **node;
+
+	if (strlen(name) >= sizeof(stream.name))
+		return NULL;
+	memcpy(stream.name, name, strlen(name) + 1);
+	node = tfind(&key, &r->streams_by_name, compare_names);
+	return node ? *node : NULL;
+}
+
+static bool grow(struct registry *r)
+{
+	uint32_t cap = r->stream_cap ? r->stream_cap * 2 : 64;
+	struct stream_entry **streams = realloc(r->streams, cap * sizeof(struct stream_entry *));
+	uint32_t *generations;
+
+	if (!streams)
+		return false;
+	r->streams = streams;
+	generations = realloc(r->generations, cap * sizeof(*generations));
+	if (!generations)
+		return false;
+	r->generations = generations;
+	for (uint32_t i = r->stream_cap; i < cap; i++) {
+		streams[i] = NULL;
+		generations[i] = 0;
+	}
+	r->stream_cap = cap;
+	return true;
+}
+
+static uint32_t free_slot(struct registry *r)
+{
+	for (uint32_t i = 0; i < r->stream_cap; i++)
+		if (!r->streams[i])
+			return i;
+	return grow(r) ? r->stream_cap / 2 : UINT32_MAX;
+}
+
+struct stream_entry *registry_get_stream(struct registry *r, const char *name)
+{
+	struct stream_entry *e = registry_find_stream(r, name);
+	uint32_t slot;
+
+	if (e)
+		return e;
+	if (r->stream_count >= r->config->streams.max)
+		return NULL;
+	slot = r->stream_cap == 0 ? (grow(r) ? 0 : UINT32_MAX) : free_slot(r);
+	if (slot == UINT32_MAX)
+		return NULL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->stream = stream_create(name, slot, ++r->generations[slot]);
+	if (!e->stream || !tsearch(e, &r->streams_by_name, compare_names)) {
+		stream_unref(e->stream);
+		free(e);
+		return NULL;
+	}
+	r->streams[slot] = e;
+	r->stream_count++;
+	return e;
+}
+
+static void free_entry(struct registry *r, struct stream_entry *e)
+{
+	tdelete(e, &r->streams_by_name, compare_names);
+	r->streams[e->stream->slot] = NULL;
+	r->stream_count--;
+	plan_unref(e->publisher);
+	plan_unref(e->incoming);
+	feed_destroy(e->feed);
+	stream_unref(e->stream);
+	free(e);
+}
+
+void registry_leave_stream(struct registry *r, struct stream *stream)
+{
+	struct stream_entry *e = r->streams[stream->slot];
+
+	if (!e || e->stream != stream)
+		return;
+	if (--e->plans == 0 && !e->publisher && !e->incoming)
+		free_entry(r, e);
+}
+
+void registry_free_streams(struct registry *r)
+{
+	for (uint32_t i = 0; i < r->stream_cap; i++)
+		if (r->streams[i])
+			free_entry(r, r->streams[i]);
+	free(r->streams);
+	free(r->generations);
+}
+
+const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e, enum media_kind kind)
+{
+	const struct negotiated_media *m;
+
+	if (!e->publisher)
+		return NULL;
+	m = &e->publisher->negotiated->media[kind];
+	return m->is_accepted ? &m->codecs[0] : NULL;
+}
+
+/* --- the feed ---------------------------------------------------------------------------- */
+
+/* The publisher may feed: hand it the stream's numbers, new ones with the first publisher. */
+static void send_feed(struct registry *r, struct stream_entry *e)
+{
+	uint64_t claim = atomic_load_explicit(&e->publisher->claim, memory_order_acquire);
+	struct letter *letter = calloc(1, sizeof(*letter));
+
+	if (!letter || (!e->feed && feed_create(&e->feed, e->stream,
+						(uint16_t)r->config->media.pad_bytes))) {
+		free(letter);
+		registry_close_plan(r, e->publisher, TRANSPORT_CLOSED_NO_MEMORY);
+		return;
+	}
+	letter->kind = LETTER_FEED;
+	letter->to = session_ref_unpack(claim);
+	letter->feed = e->feed;
+	e->feed = NULL;
+	worker_post(r->shared->team[letter->to.worker], letter);
+}
+
+void registry_on_connected(struct registry *r, struct plan *plan)
+{
+	struct stream_entry *e = r->streams[plan->stream->slot];
+
+	if (atomic_load_explicit(&plan->state, memory_order_acquire) == PLAN_CLOSED)
+		return; /* its end is in the mail */
+	if (!e->publisher) {
+		e->publisher = plan_ref(plan);
+		send_feed(r, e);
+		return;
+	}
+	/* The newest authorised publisher wins; the one before gives the feed back as it ends. */
+	if (e->incoming) {
+		registry_close_plan(r, e->incoming, TRANSPORT_CLOSED_REPLACED);
+		plan_unref(e->incoming);
+	}
+	e->incoming = plan_ref(plan);
+	registry_close_plan(r, e->publisher, TRANSPORT_CLOSED_REPLACED);
+}
+
+static void next_publisher(struct registry *r, struct stream_entry *e)
+{
+	plan_unref(e->publisher);
+	e->publisher = e->incoming;
+	e->incoming = NULL;
+	if (e->publisher)
+		send_feed(r, e);
+}
+
+void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed)
+{
+	struct stream *stream = feed ? feed->stream : plan->stream;
+	struct stream_entry *e = r->streams[stream->slot];
+
+	if (!e || e->stream != stream) {
+		feed_destroy(feed);
+		return;
+	}
+	if (feed) {
+		feed_destroy(e->feed);
+		e->feed = feed;
+	}
+	if (plan && e->incoming == plan) {
+		plan_unref(e->incoming);
+		e->incoming = NULL;
+	}
+	/* Without a plan the feed came back from a publisher that had ended before it got it. */
+	if (plan ? e->publisher == plan :
+		   e->publisher && atomic_load(&e->publisher->state) == PLAN_CLOSED)
+		next_publisher(r, e);
+}
