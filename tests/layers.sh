@@ -29,7 +29,7 @@ hiredis/.*                 server/[a-z_]+\.[ch]
 
 # The C library and the kernel: for everyone.
 libc='(assert|ctype|dirent|errno|fcntl|float|getopt|ifaddrs|inttypes|limits|locale|malloc|math|netdb'
-libc+='|poll|pthread|sched|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib'
+libc+='|poll|pthread|sched|search|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib'
 libc+='|stdnoreturn|string|strings|syslog|termios|time|unistd|(arpa|linux|net|netinet|sys)/[a-z0-9_]+)\.h'
 libc+='|(immintrin|x86intrin|cpuid)\.h|sanitizer/asan_interface\.h'
 
