@@ -124,6 +124,12 @@ static void drain(struct world *w, size_t response_cap, bool was_answered)
 	assert(!ice_agent_is_proven(w->agent) || ice_agent_path(w->agent));
 }
 
+static bool is_authentic(enum ice_verdict verdict)
+{
+	return verdict == ICE_ACCEPTED || verdict == ICE_ROLE_CONFLICT ||
+	       verdict == ICE_UNKNOWN_ATTRIBUTE;
+}
+
 static void raw(struct world *w, struct input *in)
 {
 	unsigned where = next_byte(in);
@@ -140,8 +146,7 @@ static void raw(struct world *w, struct input *in)
 	in->at += n;
 	verdict = ice_agent_on_stun(w->agent, w->now_us, &path, bytes, n);
 	free(bytes);
-	assert(verdict != ICE_ACCEPTED && verdict != ICE_UNKNOWN_ATTRIBUTE &&
-	       verdict != ICE_ROLE_CONFLICT);
+	assert(!is_authentic(verdict));
 	drain(w, 0, false);
 }
 
@@ -155,6 +160,7 @@ static void request(struct world *w, struct input *in)
 	uint8_t bytes[256], transaction[STUN_TRANSACTION_BYTES] = { next_byte(in) };
 	struct stun_writer writer;
 	enum ice_verdict verdict;
+	bool is_forged;
 	size_t len;
 
 	stun_write_begin(&writer, bytes, sizeof(bytes), STUN_REQUEST, transaction);
@@ -167,12 +173,13 @@ static void request(struct world *w, struct input *in)
 		stun_write_u64(&writer, STUN_ICE_CONTROLLED, flags);
 	for (unsigned i = 0; i < (flags >> 4 & 7); i++)
 		stun_write(&writer, (uint16_t)(0x7000 + i), NULL, 0);
-	len = stun_write_end(&writer, ours.pwd, flags >> 7);
+	is_forged = transaction[0] & 0x80;
+	len = stun_write_end(&writer, is_forged ? theirs.pwd : ours.pwd, flags >> 7);
 	verdict = ice_agent_on_stun(w->agent, w->now_us, &path, bytes, len);
-	if (verdict == ICE_ACCEPTED || verdict == ICE_ROLE_CONFLICT ||
-	    verdict == ICE_UNKNOWN_ATTRIBUTE)
+	assert(!is_forged || !is_authentic(verdict));
+	if (is_authentic(verdict))
 		w->is_known[index_of(&path.remote)] = true;
-	drain(w, len + ICE_MAX_RESPONSE_GROWTH_BYTES, false);
+	drain(w, is_forged ? 0 : len + ICE_MAX_RESPONSE_GROWTH_BYTES, false);
 }
 
 static void answer(struct world *w, struct input *in)
