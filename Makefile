@@ -54,6 +54,7 @@ needs_config  := config
 needs_server  := server net media config pool
 needs_loadgen := loadgen net media config pool
 needs_tools   := tools pool
+needs_http    := $(needs_server)
 LINK_ORDER    := tools loadgen server net media config pool
 
 objs     = $(patsubst %.c,$(B)/%.o,$(wildcard $(addsuffix /*.c,$(1))))
@@ -146,7 +147,10 @@ FAULTS := calloc malloc realloc aligned_alloc mmap
 # Entry points of a layer's libraries; wrapped in tests/LAYER.
 FAULTS_net := srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
 , := ,
-UNITS  := $(foreach l,$(LAYERS) tools,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
+UNITS  := $(foreach l,$(LAYERS) tools http,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
+
+# tests/http drives the HTTP side to every answer of a registry it brings itself, so it is a program
+# apart from tests/server.
 
 # Criterion ignores a worker's exit status, so sanitizer reports are caught by their log files.
 # Its runner leaks a little by itself when it runs tests side by side.
@@ -195,6 +199,9 @@ stress: $(addprefix run-,$(call names,$(STRESS)))
 sim: $(addprefix run-,$(call names,$(SIMS)))
 
 tools: $(addprefix $(BUILD)/,$(call names,$(TOOLS)))
+
+# The pages are compiled in as they are (.incbin).
+$(B)/server/pages.o: $(wildcard server/pages/*)
 
 # The page of settings is printed from the schema; a unit test fails when it is old.
 docs/config.md: $(B)/config_reference

@@ -25,6 +25,7 @@ const char *problem_title(unsigned status)
 		{ 422, "Unprocessable Content" },
 		{ 428, "Precondition Required" },
 		{ 429, "Too Many Requests" },
+		{ 431, "Request Header Fields Too Large" },
 		{ 500, "Internal Server Error" },
 		{ 501, "Not Implemented" },
 		{ 503, "Service Unavailable" },

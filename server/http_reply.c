@@ -1,0 +1,88 @@
+#include "server/http_request.h"
+
+#include <assert.h>
+#include <stdarg.h>
+
+#include "server/problem.h"
+
+static const char problem_type[] = "application/problem+json";
+
+void http_reply_field(struct http_reply *r, const char *name, const char *format, ...)
+{
+	char value[2048];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(value, sizeof(value), format, args);
+	va_end(args);
+	assert(n >= 0 && (size_t)n < sizeof(value));
+	/* Whatever is echoed was checked where it came in; a line end here is our bug. */
+	assert(!strpbrk(value, "\r\n"));
+	text_append(&r->fields, name, strlen(name) + 1);
+	text_append(&r->fields, value, (size_t)n + 1);
+}
+
+static void body_drop(struct http_reply *r)
+{
+	if (!r->is_body_static)
+		free((void *)(uintptr_t)r->body);
+	r->body = NULL;
+	r->body_bytes = 0;
+	r->is_body_static = false;
+	r->type = NULL;
+}
+
+void http_reply_problem(struct http_reply *r, unsigned status, const char *detail)
+{
+	char *body = malloc(PROBLEM_BYTES);
+
+	body_drop(r);
+	r->status = status;
+	if (!body)
+		return; /* the status says enough */
+	r->body_bytes = problem_write(body, status, detail);
+	r->body = body;
+	r->type = problem_type;
+}
+
+void http_reply_not_allowed(struct http_reply *r, const char *methods)
+{
+	char detail[128];
+
+	snprintf(detail, sizeof(detail), "This address takes %s.", methods);
+	http_reply_field(r, "Allow", "%s", methods);
+	http_reply_problem(r, 405, detail);
+}
+
+void http_reply_json(struct http_reply *r, json_t *json)
+{
+	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+	json_decref(json);
+	if (!text) {
+		http_reply_problem(r, 500, "Out of memory.");
+		return;
+	}
+	body_drop(r);
+	r->status = 200;
+	r->body = text;
+	r->body_bytes = strlen(text);
+	r->type = "application/json";
+	http_reply_field(r, "Cache-Control", "no-store");
+}
+
+void http_reply_fini(struct http_reply *r)
+{
+	body_drop(r);
+	text_free(&r->fields);
+}
+
+size_t http_body_max(const struct config *c, enum http_route_kind route, enum http_method method)
+{
+	if (method == HTTP_POST && (route == HTTP_ROUTE_WHIP || route == HTTP_ROUTE_WHEP))
+		return c->limits.sdp_bytes;
+	if (method == HTTP_PATCH && route == HTTP_ROUTE_SESSION)
+		return c->limits.sdpfrag_bytes;
+	return 0;
+}

@@ -1,0 +1,186 @@
+// /watch/{stream}: the stream from the relay by WHEP. It comes back by itself when the stream ends
+// or is not there yet.
+//
+// ?token= or #token=   window.sluice: { state, reason, stats, attempts, frameNumber(), stop() }
+
+import { Rates, Session, byId, kbit, parameter, showState, showStats, streamName } from "/pages/common.js";
+import { readNumber } from "/pages/picture.js";
+
+const name = streamName();
+const video = byId("video");
+const WAIT_MS = { first: 500, most: 8000 };
+const SILENCE_MS = 5000; // without a packet the connection counts as lost
+let session = null;
+let rates = new Rates();
+let waitMs = WAIT_MS.first;
+let timer = 0;
+let silentSince = 0;
+let packetsBefore = 0;
+
+window.sluice = {
+	state: "idle",
+	reason: "",
+	stats: {},
+	attempts: 0,
+	frameNumber: () => readNumber(video, video.videoWidth, video.videoHeight),
+	stop,
+};
+
+async function connect() {
+	clearTimeout(timer);
+	const mine = new Session(`/whep/${name}`, byId("token").value, (state) => session === mine && onState(state));
+	session = mine;
+	rates = new Rates();
+	silentSince = performance.now();
+	packetsBefore = 0;
+	window.sluice.attempts++;
+	try {
+		showState("connecting", "Connecting.");
+		await mine.open((pc) => {
+			const stream = new MediaStream();
+			pc.addTransceiver("audio", { direction: "recvonly" });
+			pc.addTransceiver("video", { direction: "recvonly" });
+			pc.addEventListener("track", ({ track }) => {
+				stream.addTrack(track);
+				video.srcObject = stream;
+			});
+		});
+		if (session !== mine)
+			mine.close();
+	} catch (error) {
+		if (session === mine)
+			fail(error);
+		else
+			mine.close();
+	}
+}
+
+function fail(error) {
+	session?.close();
+	session = null;
+	if (error.status === 401 || error.status === 403) {
+		byId("controls").hidden = false;
+		showState("failed", error.message);
+		return;
+	}
+	const isFinal = error.status >= 400 && error.status < 500 && ![404, 409, 429].includes(error.status);
+	if (isFinal) {
+		showState("failed", error.message);
+		return;
+	}
+	// Spread, so that the viewers of a stream that comes back do not all come at once.
+	const wait = Math.max(waitMs, error.retryAfter * 1000) * (0.75 + Math.random() / 2);
+	waitMs = Math.min(waitMs * 2, WAIT_MS.most);
+	showState("waiting", `${error.message} Trying again.`);
+	timer = setTimeout(connect, wait);
+}
+
+async function onState(state) {
+	if (state === "connected") {
+		waitMs = WAIT_MS.first;
+		silentSince = performance.now();
+		byId("unmute").hidden = !video.muted;
+		showState("live", "Live.");
+	} else if (state === "failed" || state === "closed") {
+		const mine = session;
+		const status = await mine.status();
+		if (session === mine)
+			fail(new Error(status?.reason || "The connection to the relay was lost."));
+	} else if (state === "disconnected") {
+		showState("connecting", "The connection is interrupted.");
+	}
+}
+
+function stop() {
+	clearTimeout(timer);
+	session?.close();
+	session = null;
+	showState("stopped", "Stopped.");
+}
+
+// The relay keeps viewers while a publisher restarts, so silence alone is no reason to leave; a
+// session the relay has ended is.
+async function checkSilence(packets) {
+	const now = performance.now();
+	if (packets !== packetsBefore) {
+		packetsBefore = packets;
+		silentSince = now;
+		if (window.sluice.state === "silent")
+			showState("live", "Live.");
+		return;
+	}
+	if (now - silentSince < SILENCE_MS || !["live", "silent"].includes(window.sluice.state))
+		return;
+	const mine = session;
+	const status = await mine.status();
+	if (session !== mine || packets !== packetsBefore)
+		return;
+	silentSince = now;
+	if (status)
+		showState("silent", "Nothing arrives; the publisher seems to be away.");
+	else
+		fail(new Error("The session has ended."));
+}
+
+async function measure() {
+	if (!session?.pc)
+		return;
+	const mine = session;
+	const stats = {
+		kbps: 0, fps: 0, width: 0, height: 0, rttMs: 0, lost: 0, lossPct: 0, jitterMs: 0, frames: 0,
+		freezes: 0, audioEnergy: 0, packets: 0, codec: "",
+	};
+	const report = await mine.pc.getStats();
+	report.forEach((s) => {
+		if (s.type === "inbound-rtp") {
+			stats.kbps += kbit(rates.perSecond(s.id, s.bytesReceived, s.timestamp));
+			stats.packets += s.packetsReceived;
+			stats.lost += s.packetsLost;
+		}
+		if (s.type === "inbound-rtp" && s.kind === "video") {
+			stats.fps = s.framesPerSecond ?? 0;
+			stats.width = s.frameWidth ?? 0;
+			stats.height = s.frameHeight ?? 0;
+			stats.frames = s.framesDecoded ?? 0;
+			stats.freezes = s.freezeCount ?? 0;
+			stats.jitterMs = Math.round((s.jitter ?? 0) * 1000);
+			stats.codec = report.get(s.codecId)?.mimeType ?? "";
+		}
+		if (s.type === "inbound-rtp" && s.kind === "audio")
+			stats.audioEnergy = s.totalAudioEnergy ?? 0;
+		if (s.type === "candidate-pair" && s.nominated && s.currentRoundTripTime !== undefined)
+			stats.rttMs = Math.round(s.currentRoundTripTime * 1000);
+	});
+	if (session !== mine)
+		return;
+	stats.lossPct = stats.packets ? Math.round((1000 * stats.lost) / (stats.packets + stats.lost)) / 10 : 0;
+	window.sluice.stats = stats;
+	showStats([
+		["Received", `${stats.kbps} kbit/s`],
+		["Frames", `${stats.fps} /s`],
+		["Picture", stats.width ? `${stats.width}×${stats.height}` : "–"],
+		["Codec", stats.codec.replace("video/", "") || "–"],
+		["Round trip", `${stats.rttMs} ms`],
+		["Jitter", `${stats.jitterMs} ms`],
+		["Lost", `${stats.lost} (${stats.lossPct} %)`],
+		["Freezes", String(stats.freezes)],
+	]);
+	await checkSilence(stats.packets);
+}
+
+document.title = `Watch ${name} - Sluice`;
+byId("stream").textContent = name;
+byId("token").value = parameter("token");
+byId("controls").addEventListener("submit", (event) => {
+	event.preventDefault();
+	byId("controls").hidden = true;
+	connect();
+});
+byId("unmute").addEventListener("click", () => {
+	video.muted = false;
+	video.play();
+	byId("unmute").hidden = true;
+});
+window.addEventListener("pagehide", stop);
+setInterval(measure, 1000);
+connect();
