@@ -2,7 +2,7 @@
 
 static char upper(char c)
 {
-	return c >= 'a' && c <= 'z' ? (char)(c - ('a' - 'A')) : c;
+	return (char)(c >= 'a' && c <= 'z' ? c & ~0x20 : c);
 }
 
 bool media_is_disabled(const struct sdp_media *m)

@@ -17,23 +17,35 @@ static void put_span(struct sdp_writer *w, const char *before, struct sdp_span s
 		sdp_put(w, "%s%.*s\r\n", before, (int)span.len, span.at);
 }
 
-static void put_session(struct answer_writer *a)
+static bool is_answered_mid(const struct answer_writer *a, struct sdp_span mid)
+{
+	for (unsigned i = 0; i < a->s->media_count; i++) {
+		if (a->n->lines[i] != NEGOTIATED_REJECTED &&
+		    sdp_span_equal(a->s->media[i].mid, mid))
+			return true;
+	}
+	return false;
+}
+
+static void put_bundle(struct answer_writer *a)
 {
 	struct sdp_span mids = a->bundle.mids, mid;
 
+	if (a->bundle.tagged < 0)
+		return;
+	sdp_put(&a->w, "a=group:BUNDLE");
+	for (mid = sdp_span_word(&mids); mid.at; mid = sdp_span_word(&mids)) {
+		if (is_answered_mid(a, mid))
+			sdp_put(&a->w, " %.*s", (int)mid.len, mid.at);
+	}
+	sdp_put(&a->w, "\r\n");
+}
+
+static void put_session(struct answer_writer *a)
+{
 	sdp_put(&a->w, "v=0\r\no=- %" PRIu64 " 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n",
 		a->local->session_id);
-	if (a->bundle.tagged >= 0) {
-		sdp_put(&a->w, "a=group:BUNDLE");
-		while ((mid = sdp_span_word(&mids)).at != NULL) {
-			for (unsigned i = 0; i < a->s->media_count; i++) {
-				if (a->n->lines[i] != NEGOTIATED_REJECTED &&
-				    sdp_span_equal(a->s->media[i].mid, mid))
-					sdp_put(&a->w, " %.*s", (int)mid.len, mid.at);
-			}
-		}
-		sdp_put(&a->w, "\r\n");
-	}
+	put_bundle(a);
 	if (a->n->extmap_allow_mixed)
 		sdp_put(&a->w, "a=extmap-allow-mixed\r\n");
 	if (a->egress)

@@ -16,7 +16,7 @@ static bool is_blank(char c)
 
 static char lower(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+	return (char)(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
 }
 
 bool sdp_span_is(struct sdp_span span, const char *text)
