@@ -282,7 +282,6 @@ const char *ice_verdict_name(enum ice_verdict verdict)
 		[ICE_UNMATCHED] = "unmatched",
 		[ICE_WRONG_SOURCE] = "wrong_source",
 		[ICE_ERROR_RESPONSE] = "error_response",
-		[ICE_NO_ROOM] = "no_room",
 		[ICE_OVER] = "over",
 	};
 

@@ -91,7 +91,6 @@ enum ice_verdict {
 	ICE_UNMATCHED,         /* response to no check of ours, or to an old one */
 	ICE_WRONG_SOURCE,      /* response from another address than the one we asked */
 	ICE_ERROR_RESPONSE,    /* authentic error response other than a role conflict */
-	ICE_NO_ROOM,           /* the answer could not be built */
 	ICE_OVER,              /* the agent has expired */
 	ICE_VERDICTS,
 };

@@ -340,7 +340,7 @@ Test(stun, written_messages_read_back_the_same)
 		stun_write_error(&w, 487);
 		stun_write_u32(&w, STUN_PRIORITY, 0x12345678);
 		cr_assert_eq(stun_parse(&m, bytes, stun_write_end(&w, RFC5769_PWD, true)), STUN_OK);
-		cr_expect_eq(m.class, class);
+		cr_expect_eq(m.class, (enum stun_class) class);
 		cr_expect(net_addr_is_equal(&m.mapped, &a));
 		cr_expect_eq(m.error_code, 487);
 		cr_expect_eq(m.priority, 0x12345678);
