@@ -5,7 +5,7 @@
  * Sans-IO: text in, struct out.
  * Thread:  any; the struct has no hidden state.
  * Memory:  none is allocated. Spans point into the text given to sdp_parse(), so that text must stay
- *          unchanged for as long as the struct is read. The struct is about 60 KB: heap, not stack.
+ *          unchanged for as long as the struct is read. The struct is about 40 KB: heap, not stack.
  */
 #ifndef MEDIA_SDP_H
 #define MEDIA_SDP_H
