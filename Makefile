@@ -145,7 +145,7 @@ clean:
 .PHONY: test check sim stress e2e browser bench tools
 FAULTS := calloc malloc realloc aligned_alloc mmap
 # Entry points of a layer's libraries; wrapped in tests/LAYER.
-FAULTS_net := srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
+FAULTS_net := sendmmsg sendmsg srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
 , := ,
 UNITS  := $(foreach l,$(LAYERS) tools http,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
 

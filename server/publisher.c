@@ -34,7 +34,7 @@ enum {
 
 /* What a payload type means here. */
 struct type_entry {
-	bool is_known, is_rtx;
+	bool is_known, is_rtx, is_unwanted;
 	uint8_t kind;       /* enum media_kind */
 	uint8_t codec;      /* enum media_codec; of RTX: of what it repeats */
 	uint8_t media_type; /* of RTX: payload type of what it repeats */
@@ -451,6 +451,21 @@ static void note_arrival(struct publisher *p, struct source *source, const struc
 		arm(p);
 }
 
+/* FEC, comfort noise and whatever else was not agreed shares an SSRC's numbers: nobody gets it, but
+ * its numbers must not look lost. */
+static const struct type_entry *type_by_ssrc(const struct publisher *p, uint32_t ssrc)
+{
+	static const struct type_entry unwanted[STREAM_TRACKS] = {
+		[MEDIA_AUDIO] = { .is_unwanted = true, .kind = MEDIA_AUDIO },
+		[MEDIA_VIDEO] = { .is_unwanted = true, .kind = MEDIA_VIDEO },
+	};
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		if (p->sources[i].is_started && p->sources[i].ssrc == ssrc)
+			return &unwanted[i];
+	return NULL;
+}
+
 /* Parse and sort. @return what the payload type means, or NULL: dropped and counted */
 static const struct type_entry *sort(struct publisher *p, const struct slab *slab,
 				     struct rtp_packet *rtp)
@@ -463,11 +478,9 @@ static const struct type_entry *sort(struct publisher *p, const struct slab *sla
 		return NULL;
 	}
 	type = &p->types[rtp->payload_type];
-	if (!type->is_known) {
+	if (!type->is_known)
 		counter_add(&w->counters.rtp_unknown_type, 1);
-		return NULL;
-	}
-	return type;
+	return type->is_known ? type : type_by_ssrc(p, rtp->ssrc);
 }
 
 void publisher_on_rtp(struct publisher *p, struct slab *slab)
@@ -501,6 +514,7 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 		reports_rx_on_packet(&source->reports, rtp.seq, rtp.timestamp, slab->len,
 				     w->now_us);
 	}
+	in.is_unwanted = type->is_unwanted;
 	note_arrival(p, source, &rtp, in.is_repaired);
 	if (!p->feed) {
 		counter_add(&w->counters.rtp_unfed, 1);
