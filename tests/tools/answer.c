@@ -30,8 +30,8 @@ int main(int argc, char **argv)
 	struct sdp_error error;
 	size_t len = fread(text, 1, sizeof(text), stdin);
 
-	answer_policy_init(&policy, argc > 1 && strcmp(argv[1], "egress") == 0 ? ANSWER_EGRESS :
-										ANSWER_INGEST);
+	answer_policy_init(&policy, argc > 1 && strcmp(argv[1], "egress") == 0 ? ANSWER_EGRESS
+									       : ANSWER_INGEST);
 	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++) {
 		policy.ssrc[kind] = 1000 + kind;
 		policy.rtx_ssrc[kind] = 2000 + kind;
