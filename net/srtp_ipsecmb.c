@@ -317,12 +317,12 @@ static int mb_create(struct seal_engine **out)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
 	e->base.ops = &seal_ops_ipsecmb;
+	/* Without AES-NI there is no manager, or one that emulates it, far slower than OpenSSL. */
 	e->mgr = alloc_mb_mgr(0);
 	if (!e->mgr) {
 		engine_free(e);
-		return -ENOMEM;
+		return imb_get_errno(NULL) == IMB_ERR_NO_AESNI_EMU ? -ENOTSUP : -ENOMEM;
 	}
-	/* Without AES-NI the library would emulate it, far slower than OpenSSL. */
 	init_mb_mgr_auto(e->mgr, &arch);
 	if (imb_get_errno(e->mgr) != 0 || arch == IMB_ARCH_NONE || arch == IMB_ARCH_NOAESNI) {
 		engine_free(e);

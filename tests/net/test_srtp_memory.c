@@ -20,11 +20,25 @@ srtp_err_status_t __wrap_srtp_create(srtp_t *session, const srtp_policy_t *polic
 }
 
 #if SLUICE_IPSECMB
+static uint64_t mgr_flags; /* what this CPU lacks for a while */
+
 IMB_MGR *__real_alloc_mb_mgr(uint64_t flags);
 IMB_MGR *__wrap_alloc_mb_mgr(uint64_t flags);
 IMB_MGR *__wrap_alloc_mb_mgr(uint64_t flags)
 {
-	return fault_is_due() ? NULL : __real_alloc_mb_mgr(flags);
+	return fault_is_due() ? NULL : __real_alloc_mb_mgr(flags | mgr_flags);
+}
+
+Test(srtp_memory, a_cpu_without_aes_instructions_is_served_by_evp)
+{
+	struct seal_engine *e;
+
+	mgr_flags = IMB_FLAG_AESNI_OFF;
+	cr_expect_eq(seal_engine_create(&e, SEAL_ENGINE_IPSECMB), -ENOTSUP);
+	cr_expect_null(e);
+	cr_assert_eq(seal_engine_create(&e, SEAL_ENGINE_AUTO), 0);
+	cr_expect_str_eq(seal_engine_name(e), "evp");
+	seal_engine_destroy(e);
 }
 #endif
 
