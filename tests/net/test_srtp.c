@@ -183,6 +183,36 @@ Test(srtp, each_packet_opens_once_and_only_within_the_window)
 	for_all(check_replay);
 }
 
+/* RFC 3711 3.3.1: an index is guessed right as long as it lies less than half a cycle ahead. */
+static void check_guess(struct kit_pair *p, enum seal_profile profile)
+{
+	static const uint64_t starts[] = { 0, 1, 32767, 32768, 32769, 40000, 65534, 65535 };
+	static const uint64_t steps[] = { 1, 600, 32766, 32767 };
+	struct seal_keys keys = kit_keys(profile, 7);
+	uint8_t out[KIT_PACKET_BYTES];
+
+	for (uint32_t s = 0; s < 8; s++) {
+		for (size_t i = 0; i < 4; i++) {
+			struct kit_pair fresh = *p;
+			uint64_t index = starts[s];
+
+			cr_assert_eq(seal_rx_create(&fresh.rx, p->opener, &keys), 0);
+			for (int n = 0; n < 5; n++, index += steps[i]) {
+				size_t len = kit_seal(&fresh, s * 4 + (uint32_t)i, index, 20, out);
+
+				cr_expect_eq(kit_open(&fresh, out, len), SEAL_OK,
+					     WHERE(", %lu by %lu"), index, steps[i]);
+			}
+			seal_rx_destroy(fresh.rx);
+		}
+	}
+}
+
+Test(srtp, the_index_is_guessed_up_to_half_a_cycle_ahead)
+{
+	for_all(check_guess);
+}
+
 static void check_rtcp_window(struct kit_pair *p, enum seal_profile profile)
 {
 	enum { SEALS = SEAL_RTCP_WINDOW_PKTS + 3 };
