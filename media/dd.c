@@ -169,7 +169,7 @@ static enum dd_verdict read_frame(struct bits *b, const struct dd_structure *s,
 
 static uint32_t all_targets(const struct dd_structure *s)
 {
-	return UINT32_MAX >> (DD_MAX_TARGETS - s->target_count);
+	return (uint32_t)((UINT64_C(1) << s->target_count) - 1);
 }
 
 /* extended_descriptor_fields() and what follows them. `fresh` takes a new structure. */

@@ -120,7 +120,8 @@ static void read_size(struct bits *b, uint32_t chroma, struct codec_info *out)
 	if (b->is_overrun || width > MAX_MACROBLOCKS || height > MAX_MACROBLOCKS)
 		return;
 	crop_x *= chroma == 1 || chroma == 2 ? 2 : 1;
-	crop_y *= (chroma == 1 ? 2u : 1u) * (frames_only ? 1u : 2u);
+	crop_y *= chroma == 1 ? 2 : 1;
+	crop_y *= frames_only ? 1 : 2;
 	out->width = side((uint32_t)width, crop_x);
 	out->height = side((uint32_t)height * (frames_only ? 1 : 2), crop_y);
 }

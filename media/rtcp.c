@@ -2,7 +2,6 @@
 #include "media/rtcp.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "media/rtcp_wire.h"
 #include "pool/bytes.h"
@@ -22,7 +21,7 @@ static enum rtcp_kind psfb_kind(const struct rtcp_member *m)
 		return RTCP_FIR;
 	case FMT_AFB: /* application layer feedback; REMB names itself */
 		if (m->body_bytes >= FEEDBACK_BYTES + REMB_FIXED_BYTES &&
-		    memcmp(m->body + FEEDBACK_BYTES, "REMB", 4) == 0)
+		    be32_read(m->body + FEEDBACK_BYTES) == REMB_NAME)
 			return RTCP_REMB;
 		return RTCP_OTHER;
 	default:

@@ -133,11 +133,13 @@ static bool classify(struct encoding *e, const struct rtcp_twcc_report *r)
 	return last_ticks >= 0;
 }
 
+_Static_assert((int)RTCP_TWCC_MAX_STATUSES <= (int)TWCC_RUN_MAX, "one chunk holds any run");
+
 static size_t run_of(const uint8_t *symbols, size_t n)
 {
 	size_t run = 1;
 
-	while (run < n && run < TWCC_RUN_MAX && symbols[run] == symbols[0])
+	while (run < n && symbols[run] == symbols[0])
 		run++;
 	return run;
 }

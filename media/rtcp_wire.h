@@ -32,7 +32,8 @@ enum {
 	SDES_ITEM_BYTES = 2,
 	NACK_FCI_BYTES = 4,
 	FIR_FCI_BYTES = 8,
-	REMB_FIXED_BYTES = 8, /* "REMB", count, exponent and mantissa */
+	REMB_NAME = 0x52454d42, /* "REMB" */
+	REMB_FIXED_BYTES = 8,   /* name, count, exponent and mantissa */
 	TWCC_FIXED_BYTES = 8,
 	XR_BLOCK_BYTES = 4, /* its header */
 	RRTR_BYTES = 8,

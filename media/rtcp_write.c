@@ -155,7 +155,7 @@ int rtcp_write_remb(struct rtcp_writer *w, uint32_t sender_ssrc, uint64_t bitrat
 		return -ENOSPC;
 	for (; bitrate_bps > 0x3ffff; bitrate_bps >>= 1)
 		exponent++;
-	memcpy(fci, "REMB", 4);
+	be32_write(fci, REMB_NAME);
 	fci[4] = (uint8_t)n;
 	be24_write(fci + 5, exponent << 18 | (uint32_t)bitrate_bps);
 	for (size_t i = 0; i < n; i++)

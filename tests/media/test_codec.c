@@ -108,6 +108,8 @@ static const struct {
 	{ "high profile, cropped to 1080", CODEC_H264,
 	  "67 640028 acd940 7802 27e5 9a8080 80a0 0000 0300 2000 0007 81e3 0632 c0", true,
 	  START | KEY, 1920, 1080 },
+	{ "SPS with an escaped byte before its size", CODEC_H264,
+	  "6742c01ed00000030100000300e80a03d9", true, START | KEY, 640, 480 },
 	{ "short SPS", CODEC_H264, "67 42c01e", true, START | KEY, 0, 0 },
 	{ "SPS of one byte", CODEC_H264, "67", true, 0, 0, 0 },
 	{ "PPS alone", CODEC_H264, "68 ce3c80", true, START, 0, 0 },

@@ -220,6 +220,35 @@ Test(dd, frames_follow_their_template_or_say_otherwise)
 	}
 }
 
+Test(dd, template_ids_wrap_at_64)
+{
+	uint8_t bytes[BYTES];
+	struct dd_info info;
+
+	learn();
+	known.template_id_offset = 63;
+	cr_assert_eq(
+	    dd_parse(bytes, bits_of(FIXED("1", "1", "000001", FRAME_1), bytes), &known, &info),
+	    DD_OK);
+	cr_expect_eq(info.frame.temporal_id, 1, "63, 0, 1: the third");
+	cr_expect_eq(
+	    dd_parse(bytes, bits_of(FIXED("1", "1", "000010", FRAME_1), bytes), &known, &info),
+	    DD_UNKNOWN_TEMPLATE);
+}
+
+Test(dd, a_structure_without_the_packets_own_template_is_not_taken)
+{
+	static const char foreign[] =
+	    FIXED("1", "1", "100000", FRAME_1) "1 0 0 0 0 " TWO_LAYERS "0";
+	struct dd_structure none = { 0 };
+	uint8_t bytes[BYTES];
+	struct dd_info info;
+
+	cr_expect_eq(dd_parse(bytes, bits_of(foreign, bytes), &none, &info), DD_UNKNOWN_TEMPLATE);
+	cr_expect_eq(none.template_count, 0);
+	cr_expect_not(info.has_structure);
+}
+
 Test(dd, without_a_structure_the_fixed_fields_are_all_there_is)
 {
 	struct dd_structure none = { 0 };
