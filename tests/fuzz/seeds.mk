@@ -4,3 +4,5 @@ corpora_fuzz_sdp   := sdp
 seeds_fuzz_sdpfrag := tests/fixtures/offers/sdpfrag
 seeds_fuzz_stun    := tests/fixtures/packets
 corpora_fuzz_stun  := stun
+corpora_fuzz_rtp   := rtp
+corpora_fuzz_rtcp  := rtcp
