@@ -33,11 +33,11 @@ struct templates {
 
 struct branch_track {
 	struct history *history;
-	uint64_t release;      /* newest index that passes may send */
+	uint64_t release; /* newest index that passes may send */
 	uint32_t held_timestamp;
-	bool is_holding;       /* part of a frame waits for its rest */
+	bool is_holding; /* part of a frame waits for its rest */
 	struct clock_anchor anchor;
-	uint32_t late_seen;    /* late arrivals that a pass has been asked for */
+	uint32_t late_seen; /* late arrivals that a pass has been asked for */
 };
 
 struct branch {
@@ -46,20 +46,20 @@ struct branch {
 	struct branch_track tracks[STREAM_TRACKS];
 	struct viewer **viewers;
 	uint32_t viewer_count, viewer_cap;
-	uint32_t waiting;       /* viewers that wait for a key frame */
+	uint32_t waiting; /* viewers that wait for a key frame */
 	struct templates *templates;
 
 	/* The pass. */
-	bool is_ready;          /* on the worker's list */
+	bool is_ready; /* on the worker's list */
 	bool is_passing, wants_pass;
 	uint32_t pass_start, pass_at; /* first viewer of the pass; how many are done */
 	uint64_t pass_to[STREAM_TRACKS];
-	bool is_pacing;         /* a viewer got only a part: again a little later */
+	bool is_pacing; /* a viewer got only a part: again a little later */
 	struct branch *next_ready;
 
 	struct ticker_item timer; /* end of a hold, next paced part, repeated key frame request */
 	uint64_t hold_due_us, pace_due_us, keyframe_due_us;
-	struct trigger keyframe;  /* requests of this worker's viewers, folded before they travel */
+	struct trigger keyframe; /* requests of this worker's viewers, folded before they travel */
 };
 
 /** The branch of a stream on this worker, made if there is none. @return NULL without memory */

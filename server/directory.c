@@ -99,7 +99,8 @@ int directory_add(struct directory *d, const struct ice_credentials *local, stru
 	return err;
 }
 
-static struct directory_entry *find_locked(const struct stripe *stripe, const struct directory_entry *key)
+static struct directory_entry *find_locked(const struct stripe *stripe,
+					   const struct directory_entry *key)
 {
 	struct directory_entry **node = tfind(key, &stripe->tree, compare);
 

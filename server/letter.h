@@ -14,13 +14,13 @@
 
 enum letter_kind {
 	/* To a worker. */
-	LETTER_CLOSE,     /* to, reason: end a session */
-	LETTER_RESTART,   /* to, local, remote: new ICE credentials */
-	LETTER_FEED,      /* to, feed: this publisher feeds the stream from now on */
-	LETTER_KEYFRAME,  /* to, track, folds: viewers elsewhere want a key frame */
-	LETTER_ANCHORS,   /* stream (a reference), anchors: the publisher's clock for sender reports */
-	LETTER_FORGET,    /* to, addr: forward this address no more */
-	LETTER_STOP,      /* end all sessions for `reason`, then the thread */
+	LETTER_CLOSE,    /* to, reason: end a session */
+	LETTER_RESTART,  /* to, local, remote: new ICE credentials */
+	LETTER_FEED,     /* to, feed: this publisher feeds the stream from now on */
+	LETTER_KEYFRAME, /* to, track, folds: viewers elsewhere want a key frame */
+	LETTER_ANCHORS, /* stream (a reference), anchors: the publisher's clock for sender reports */
+	LETTER_FORGET,  /* to, addr: forward this address no more */
+	LETTER_STOP,    /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
 	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */

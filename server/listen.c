@@ -100,9 +100,10 @@ int listen_resolve(struct listen_set *out, const struct config *config,
 		if (!err)
 			continue;
 		if (err == -EADDRINUSE)
-			snprintf(error, LISTEN_ERROR_BYTES,
-				 "UDP %s is taken by another program; choose another port with --udp",
-				 a->text);
+			snprintf(
+			    error, LISTEN_ERROR_BYTES,
+			    "UDP %s is taken by another program; choose another port with --udp",
+			    a->text);
 		else if (err == -E2BIG)
 			snprintf(error, LISTEN_ERROR_BYTES, "more than %d UDP addresses to bind",
 				 WORKER_MAX_SOCKETS);

@@ -101,9 +101,9 @@ static void on_reload_signal(void *arg, int signo)
 	if (relay->old_count == OLD_CONFIGS ||
 	    config_from_args(&fresh, &action, relay->argc, relay->argv, error)) {
 		log_event(CONFIG_LOG_ERROR, "reload_refused",
-			  log_text("error", relay->old_count == OLD_CONFIGS ?
-						    "too many reloads, restart the server" :
-						    error));
+			  log_text("error", relay->old_count == OLD_CONFIGS
+						? "too many reloads, restart the server"
+						: error));
 		return;
 	}
 	if (http_reload(relay->http, fresh)) {
@@ -147,8 +147,8 @@ static int start_workers(struct relay *relay, char error[HTTP_ERROR_BYTES])
 
 	for (unsigned i = 0; i < shared->workers; i++) {
 		struct worker *w;
-		int err = worker_create(&w, shared, i, relay->listen.items, relay->listen.count,
-					detail);
+		int err =
+		    worker_create(&w, shared, i, relay->listen.items, relay->listen.count, detail);
 
 		if (err) {
 			snprintf(error, HTTP_ERROR_BYTES, "worker %u: %s", i, detail);

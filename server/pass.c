@@ -113,7 +113,7 @@ static bool queue(struct viewer *v, struct viewer_track *t, struct slab *slab, b
 	}
 	job->out = take_room(v, socket,
 			     job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
-				     seal_tag_bytes(seal_tx_profile(job->tx)));
+				 seal_tag_bytes(seal_tx_profile(job->tx)));
 	if (!job->out)
 		return false;
 	if (batch->count == 0 && header != batch->headers[0]) {
@@ -131,8 +131,7 @@ static bool queue(struct viewer *v, struct viewer_track *t, struct slab *slab, b
 		job->index = resend_next_rtx(&t->resend);
 		mapping_make_rtx(&t->templates->mapping, header, p->codec);
 	}
-	mapping_patch(header, (uint16_t)job->index, p->timestamp,
-		      as_rtx ? t->rtx_ssrc : t->ssrc);
+	mapping_patch(header, (uint16_t)job->index, p->timestamp, as_rtx ? t->rtx_ssrc : t->ssrc);
 	batch->count++;
 	v->packets++;
 	v->bytes += p->payload_bytes;
@@ -162,14 +161,14 @@ static uint64_t frame_begin(const struct history *h, const struct slab *slab, ui
 static bool find_start(const struct viewer_track *t, const struct history *h, unsigned kind,
 		       uint64_t to, uint64_t *first)
 {
-	struct slab *slab = kind == MEDIA_VIDEO ? history_keyframe(h) :
-						  history_next(h, t->wait_from);
+	struct slab *slab =
+	    kind == MEDIA_VIDEO ? history_keyframe(h) : history_next(h, t->wait_from);
 
 	if (!slab || packet_of_const(slab)->index <= t->wait_from ||
 	    packet_of_const(slab)->index > to)
 		return false;
-	*first = kind == MEDIA_VIDEO ? frame_begin(h, slab, t->wait_from) :
-				       packet_of_const(slab)->index;
+	*first =
+	    kind == MEDIA_VIDEO ? frame_begin(h, slab, t->wait_from) : packet_of_const(slab)->index;
 	return true;
 }
 

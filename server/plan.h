@@ -31,7 +31,7 @@
 enum plan_role { PLAN_PUBLISHER, PLAN_VIEWER };
 
 enum plan_state {
-	PLAN_WAITING,   /* no valid STUN request yet */
+	PLAN_WAITING,    /* no valid STUN request yet */
 	PLAN_CONNECTING, /* claimed: ICE and DTLS */
 	PLAN_CONNECTED,
 	PLAN_CLOSED,
@@ -45,7 +45,8 @@ struct plan_track {
 };
 
 struct plan_stats {
-	counter bytes, packets; /* publisher: received; viewer: sent */
+	counter bytes, packets;             /* publisher: received; viewer: sent */
+	counter track_bytes[STREAM_TRACKS]; /* publisher: of each track */
 	counter lost, nacked, resent, keyframe_requests;
 	counter rtt_us, jitter_us;
 	counter send_failures;
@@ -58,8 +59,10 @@ struct plan {
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* of the credentials and the path */
 	struct ice_credentials local, remote;
+	struct net_path
+	    path; /* where the peer is, ours and its address; zero before it connected */
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
 	struct dtls_identity *identity;
@@ -73,7 +76,7 @@ struct plan {
 
 	/* Control's own. */
 	char etag[REGISTRY_ETAG_BYTES];
-	bool is_over;          /* ended: kept a little, for its owner to ask why */
+	bool is_over; /* ended: kept a little, for its owner to ask why */
 	bool is_listed_by_id;
 	uint64_t over_us;
 	char first_mid[SDP_MAX_MID_BYTES + 1]; /* of the first bundled m-line, and its kind */
@@ -82,6 +85,9 @@ struct plan {
 	char ufrag[ICE_UFRAG_MAX_BYTES + 1];        /* the current one of ours */
 	char remote_ufrag[ICE_UFRAG_MAX_BYTES + 1];
 	struct plan *older, *newer; /* by age */
+	uint64_t measured_us;       /* when the bytes below were read */
+	uint64_t measured_bytes[STREAM_TRACKS];
+	uint64_t bitrate_bps[STREAM_TRACKS]; /* of a publisher's tracks, over about a second */
 };
 
 /** One reference, all zero but that. @return NULL without memory */

@@ -147,8 +147,7 @@ struct feed *publisher_destroy(struct publisher *p)
 
 		/* Only if no other publisher has taken over meanwhile. */
 		atomic_compare_exchange_strong_explicit(&feed->stream->publisher, &self, 0,
-							memory_order_relaxed,
-							memory_order_relaxed);
+							memory_order_relaxed, memory_order_relaxed);
 	}
 	trigger_stop(&p->keyframe, TRIGGER_DROP);
 	for (unsigned i = 0; i < STREAM_TRACKS; i++)
@@ -282,8 +281,8 @@ static void run_keyframe_trigger(struct publisher *p)
 	send_keyframe_request(p);
 	trigger_end(&p->keyframe);
 	p->keyframe_tries++;
-	p->keyframe_retry_us = p->keyframe_tries < KEYFRAME_TRIES ? w->now_us + KEYFRAME_RETRY_US :
-								    UINT64_MAX;
+	p->keyframe_retry_us =
+	    p->keyframe_tries < KEYFRAME_TRIES ? w->now_us + KEYFRAME_RETRY_US : UINT64_MAX;
 }
 
 void publisher_want_keyframe(struct publisher *p, uint32_t reasons, uint32_t folds)
@@ -501,6 +500,7 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 	p->last_media_us = w->now_us;
 	counter_add(&p->session->plan->stats.packets, 1);
 	counter_add(&p->session->plan->stats.bytes, slab->len);
+	counter_add(&p->session->plan->stats.track_bytes[type->kind], slab->len);
 	source = &p->sources[type->kind];
 	if (type->is_rtx) {
 		/* Nothing to repair yet, or a probe of padding alone. */

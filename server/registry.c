@@ -9,6 +9,7 @@
 
 #include "media/sdpfrag.h"
 #include "net/random.h"
+#include "server/log.h"
 #include "server/registry_inner.h"
 #include "server/registry_life.h"
 
@@ -68,7 +69,8 @@ static void draw(char *out, size_t chars, const char *alphabet, unsigned size)
 	while (at < chars) {
 		random_bytes(bytes, sizeof(bytes));
 		for (size_t i = 0; i < sizeof(bytes) && at < chars; i++)
-			if (bytes[i] < 256 / size * size) /* no character more likely than another */
+			if (bytes[i] <
+			    256 / size * size) /* no character more likely than another */
 				out[at++] = alphabet[bytes[i] % size];
 	}
 	out[chars] = '\0';
@@ -161,6 +163,23 @@ static void unlist_plan(struct registry *r, struct plan *p)
 	plan_unref(p);
 }
 
+static void log_session(const char *event, const struct plan *p)
+{
+	char peer[NET_ADDR_TEXT_BYTES];
+	struct plan *locked = (struct plan *)p; /* the lock alone is touched */
+	struct net_addr addr;
+
+	pthread_mutex_lock(&locked->lock);
+	addr = p->path.remote;
+	pthread_mutex_unlock(&locked->lock);
+	log_event(CONFIG_LOG_INFO, event, log_number("session", (int64_t)p->number),
+		  log_text("role", p->role == PLAN_PUBLISHER ? "publisher" : "viewer"),
+		  log_text("stream", p->stream->name),
+		  log_text("peer", addr.port ? net_addr_format(&addr, peer) : ""),
+		  log_text("reason", transport_reason_text(atomic_load(&p->reason))),
+		  log_number("seconds", (int64_t)((clock_now_us() - p->created_us) / 1000000)));
+}
+
 /* Nobody claimed it, and now nobody can. @return false: somebody has */
 static bool withdraw(struct registry *r, struct plan *p, uint32_t reason)
 {
@@ -171,6 +190,7 @@ static bool withdraw(struct registry *r, struct plan *p, uint32_t reason)
 	atomic_store(&p->reason, reason);
 	atomic_store(&p->state, PLAN_CLOSED);
 	r->sessions_ended[reason % TRANSPORT_REASONS]++;
+	log_session("session_end", p);
 	plan_over(r, p);
 	return true;
 }
@@ -214,8 +234,7 @@ static bool may_admit(struct registry *r, struct registry_reply *reply)
 
 static enum registry_status status_of(enum answer_verdict verdict)
 {
-	return verdict == ANSWER_NO_COMMON_CODEC ? REGISTRY_NO_COMMON_CODEC :
-						   REGISTRY_UNACCEPTABLE;
+	return verdict == ANSWER_NO_COMMON_CODEC ? REGISTRY_NO_COMMON_CODEC : REGISTRY_UNACCEPTABLE;
 }
 
 /* @return the parsed offer, the caller's, or NULL with the reply filled */
@@ -381,8 +400,9 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	n = malloc(sizeof(*n));
 	e = registry_get_stream(r, stream);
 	if (!n || !e || renew_identity(r)) {
-		refuse(reply, REGISTRY_FULL, e ? "the server is out of memory" :
-						 "the server carries as many streams as it may");
+		refuse(reply, REGISTRY_FULL,
+		       e ? "the server is out of memory"
+			 : "the server carries as many streams as it may");
 		goto out;
 	}
 	answer_policy_init(&policy, ANSWER_INGEST);
@@ -416,7 +436,7 @@ static void egress_policy(struct answer_policy *policy, const struct stream_entr
 	answer_policy_init(policy, ANSWER_EGRESS);
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
 		const struct negotiated_codec *c =
-			e ? stream_entry_codec(e, (enum media_kind)kind) : NULL;
+		    e ? stream_entry_codec(e, (enum media_kind)kind) : NULL;
 
 		/* SSRCs are signalled: a mid in each packet would only cost bytes. */
 		policy->extensions[kind] &= ~(1u << EXT_MID);
@@ -694,6 +714,7 @@ static void on_ended(struct registry *r, struct letter *letter)
 	struct plan *plan = letter->plan;
 
 	if (plan && !plan->is_over) {
+		log_session("session_end", plan);
 		r->sessions_ended[atomic_load(&plan->reason) % TRANSPORT_REASONS]++;
 		plan_ref(plan);
 		if (plan->role == PLAN_PUBLISHER)
@@ -710,6 +731,7 @@ static void read_letter(struct registry *r, struct letter *letter)
 {
 	switch (letter->kind) {
 	case LETTER_CONNECTED:
+		log_session("publisher_connected", letter->plan);
 		registry_on_connected(r, letter->plan);
 		plan_unref(letter->plan);
 		break;
@@ -754,7 +776,21 @@ static void note_silent_end(struct registry *r, struct plan *p)
 	plan_unref(p);
 }
 
-/* @return false: the plan is gone */
+static void measure(struct plan *p, uint64_t now_us)
+{
+	uint64_t elapsed_us = now_us - p->measured_us;
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		uint64_t bytes = counter_read(&p->stats.track_bytes[i]);
+
+		if (p->measured_us && elapsed_us)
+			p->bitrate_bps[i] = (bytes - p->measured_bytes[i]) * 8000000 / elapsed_us;
+		p->measured_bytes[i] = bytes;
+	}
+	p->measured_us = now_us;
+}
+
+/* Once a second: what has expired, what has ended unheard, what may be forgotten. May free p. */
 static void review(struct registry *r, struct plan *p, uint64_t now_us)
 {
 	uint64_t age_us = now_us - p->created_us;
@@ -774,6 +810,8 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 			r->unclaimed++;
 		return;
 	}
+	if (p->role == PLAN_PUBLISHER)
+		measure(p, now_us);
 	/* Two rounds of grace for the letter. */
 	if (atomic_load(&p->state) == PLAN_CLOSED) {
 		if (p->over_us == 0)

@@ -12,7 +12,7 @@
 
 enum {
 	REGISTRY_TICK_US = 1000000,
-	REGISTRY_MEMORY_US = 15000000, /* how long an ended session can still be asked about */
+	REGISTRY_MEMORY_US = 15000000,   /* how long an ended session can still be asked about */
 	REGISTRY_MEMORY_SESSIONS = 4096, /* and how many of them at most */
 };
 
@@ -37,7 +37,7 @@ struct registry {
 	uint64_t identity_us; /* when it was made */
 	uint64_t started_us;
 
-	void *streams_by_name; /* tree of struct stream_entry */
+	void *streams_by_name;         /* tree of struct stream_entry */
 	struct stream_entry **streams; /* by slot, NULL: free */
 	uint32_t *generations;
 	uint32_t stream_cap, stream_count;
@@ -61,7 +61,8 @@ struct plan *registry_plan_by_id(struct registry *r, const char *id);
 struct plan *registry_plan_by_number(struct registry *r, uint64_t number);
 
 /** The codec a kind of the stream has now, agreed with its publisher; NULL: none. */
-const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e, enum media_kind kind);
+const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
+						  enum media_kind kind);
 
 /* registry_streams.c: streams, publishers and feeds */
 struct stream_entry *registry_find_stream(const struct registry *r, const char *name);

@@ -35,13 +35,13 @@ static json_t *workers_json(const struct registry *r)
 	for (unsigned i = 0; i < r->shared->workers; i++) {
 		const struct worker_counters *c = worker_counters(r->shared->team[i]);
 
-		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:o, s:o, s:f}", "sessions",
-					number(counter_read(&c->sessions)), "viewers",
-					number(counter_read(&c->viewers)), "packets_in",
-					number(counter_read(&c->packets_in)), "packets_out",
-					number(counter_read(&c->egress_datagrams)),
-					"loop_lag_ms_p99", lag_p99_ms(c)));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o, s:o, s:f}", "sessions",
+						number(counter_read(&c->sessions)), "viewers",
+						number(counter_read(&c->viewers)), "packets_in",
+						number(counter_read(&c->packets_in)), "packets_out",
+						number(counter_read(&c->egress_datagrams)),
+						"loop_lag_ms_p99", lag_p99_ms(c)));
 	}
 	return list;
 }
@@ -82,34 +82,48 @@ json_t *registry_info(struct registry *r)
 
 /* --- sessions ---------------------------------------------------------------------------- */
 
-static json_t *session_json(const struct plan *p)
+static json_t *addresses_json(struct plan *p)
+{
+	char remote[NET_ADDR_TEXT_BYTES], local[NET_ADDR_TEXT_BYTES];
+	struct net_path path;
+
+	pthread_mutex_lock(&p->lock);
+	path = p->path;
+	pthread_mutex_unlock(&p->lock);
+	if (path.remote.port == 0)
+		return json_null();
+	return json_pack("{s:s, s:s}", "remote", net_addr_format(&path.remote, remote), "local",
+			 net_addr_format(&path.local, local));
+}
+
+static json_t *session_json(struct plan *p)
 {
 	uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
 	uint32_t reason = atomic_load_explicit(&p->reason, memory_order_relaxed);
 	uint64_t claim = atomic_load_explicit(&p->claim, memory_order_relaxed);
-	json_t *worker = claim == 0 || claim == PLAN_GONE ?
-				 json_null() :
-				 json_integer(session_ref_unpack(claim).worker);
+	json_t *worker = claim == 0 || claim == PLAN_GONE
+			     ? json_null()
+			     : json_integer(session_ref_unpack(claim).worker);
 
-	return json_pack("{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
-			 "number", number(p->number), "role", role_texts[p->role], "stream",
-			 p->stream->name, "state", state_texts[state], "reason",
-			 state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker",
-			 worker, "bytes", number(counter_read(&p->stats.bytes)), "packets",
-			 number(counter_read(&p->stats.packets)), "lost",
-			 number(counter_read(&p->stats.lost)), "nacked",
-			 number(counter_read(&p->stats.nacked)), "resent",
-			 number(counter_read(&p->stats.resent)), "rtt_ms",
-			 (double)counter_read(&p->stats.rtt_us) / 1000.0, "jitter_ms",
-			 (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
-			 number(counter_read(&p->stats.keyframe_requests)));
+	return json_pack(
+	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
+	    "number", number(p->number), "role", role_texts[p->role], "stream", p->stream->name,
+	    "state", state_texts[state], "reason",
+	    state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker", worker,
+	    "addresses", addresses_json(p), "bytes", number(counter_read(&p->stats.bytes)),
+	    "packets", number(counter_read(&p->stats.packets)), "lost",
+	    number(counter_read(&p->stats.lost)), "nacked", number(counter_read(&p->stats.nacked)),
+	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms",
+	    (double)counter_read(&p->stats.rtt_us) / 1000.0, "jitter_ms",
+	    (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
+	    number(counter_read(&p->stats.keyframe_requests)));
 }
 
 json_t *registry_sessions(struct registry *r)
 {
 	json_t *list = json_array();
 
-	for (const struct plan *p = r->oldest; p; p = p->newer)
+	for (struct plan *p = r->oldest; p; p = p->newer)
 		if (!p->is_over)
 			json_array_append_new(list, session_json(p));
 	return list;
@@ -131,8 +145,8 @@ json_t *registry_session_status(struct registry *r, const char *id)
 		return NULL;
 	state = atomic_load_explicit(&p->state, memory_order_acquire);
 	return json_pack("{s:s, s:s?}", "state", state_texts[state], "reason",
-			 state == PLAN_CLOSED ? transport_reason_text(atomic_load(&p->reason)) :
-						NULL);
+			 state == PLAN_CLOSED ? transport_reason_text(atomic_load(&p->reason))
+					      : NULL);
 }
 
 /* --- streams ----------------------------------------------------------------------------- */
@@ -146,10 +160,11 @@ static json_t *tracks_json(const struct stream_entry *e)
 		const struct negotiated_codec *c = stream_entry_codec(e, (enum media_kind)kind);
 
 		if (c)
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "kind",
-							      kinds[kind], "codec",
-							      codec_name(c->codec), "parameters",
-							      c->fmtp));
+			json_array_append_new(
+			    list,
+			    json_pack("{s:s, s:s, s:s, s:i, s:o}", "kind", kinds[kind], "codec",
+				      codec_name(c->codec), "parameters", c->fmtp, "layers", 1,
+				      "bitrate_bps", number(e->publisher->bitrate_bps[kind])));
 	}
 	return list;
 }
@@ -164,11 +179,10 @@ json_t *registry_streams(struct registry *r)
 		if (!e)
 			continue;
 		json_array_append_new(
-			list, json_pack("{s:s, s:o, s:o, s:o}", "name", e->stream->name,
-					"publisher",
-					e->publisher ? session_json(e->publisher) : json_null(),
-					"viewers", number(atomic_load(&e->stream->viewers)),
-					"tracks", tracks_json(e)));
+		    list,
+		    json_pack("{s:s, s:o, s:o, s:o}", "name", e->stream->name, "publisher",
+			      e->publisher ? session_json(e->publisher) : json_null(), "viewers",
+			      number(atomic_load(&e->stream->viewers)), "tracks", tracks_json(e)));
 	}
 	return list;
 }

@@ -12,9 +12,11 @@ struct metric {
 #define WORKER_METRIC(member) offsetof(struct worker_counters, member)
 
 static const struct metric metrics[] = {
-	{ "sluice_worker_sessions", "gauge", "Sessions the worker serves.", WORKER_METRIC(sessions) },
+	{ "sluice_worker_sessions", "gauge", "Sessions the worker serves.",
+	  WORKER_METRIC(sessions) },
 	{ "sluice_worker_viewers", "gauge", "Connected viewers.", WORKER_METRIC(viewers) },
-	{ "sluice_worker_branches", "gauge", "Streams with viewers here.", WORKER_METRIC(branches) },
+	{ "sluice_worker_branches", "gauge", "Streams with viewers here.",
+	  WORKER_METRIC(branches) },
 	{ "sluice_worker_forwards", "gauge", "Addresses forwarded to another worker.",
 	  WORKER_METRIC(forwards) },
 	{ "sluice_worker_handshakes", "gauge", "DTLS steps running on helper threads.",
@@ -37,7 +39,8 @@ static const struct metric metrics[] = {
 	  WORKER_METRIC(egress_calls) },
 	{ "sluice_send_blocked_total", "counter", "Times a socket's send buffer was full.",
 	  WORKER_METRIC(egress_blocked) },
-	{ "sluice_gso_refused_total", "counter", "Messages sent datagram by datagram after a refusal.",
+	{ "sluice_gso_refused_total", "counter",
+	  "Messages sent datagram by datagram after a refusal.",
 	  WORKER_METRIC(egress_gso_refused) },
 	{ "sluice_passes_total", "counter", "Egress passes over a stream's viewers.",
 	  WORKER_METRIC(passes) },
@@ -137,11 +140,12 @@ static void worker_metrics(const struct registry *r, struct text *out)
 	     "Datagrams of known addresses, by verdict.");
 	for (unsigned v = 0; v < TRANSPORT_VERDICTS; v++)
 		for (unsigned w = 0; w < r->shared->workers; w++)
-			text_printf(out,
-				    "sluice_session_datagrams_total{worker=\"%u\",verdict=\"%s\"} %llu\n",
-				    w, transport_verdict_text((enum transport_verdict)v),
-				    (unsigned long long)counter_read(
-					    &worker_counters(r->shared->team[w])->verdicts[v]));
+			text_printf(
+			    out,
+			    "sluice_session_datagrams_total{worker=\"%u\",verdict=\"%s\"} %llu\n",
+			    w, transport_verdict_text((enum transport_verdict)v),
+			    (unsigned long long)counter_read(
+				&worker_counters(r->shared->team[w])->verdicts[v]));
 }
 
 /* Cumulative buckets whose upper bounds are powers of two. */

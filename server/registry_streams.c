@@ -114,7 +114,8 @@ void registry_free_streams(struct registry *r)
 	free(r->generations);
 }
 
-const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e, enum media_kind kind)
+const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
+						  enum media_kind kind)
 {
 	const struct negotiated_media *m;
 
@@ -132,8 +133,8 @@ static void send_feed(struct registry *r, struct stream_entry *e)
 	uint64_t claim = atomic_load_explicit(&e->publisher->claim, memory_order_acquire);
 	struct letter *letter = calloc(1, sizeof(*letter));
 
-	if (!letter || (!e->feed && feed_create(&e->feed, e->stream,
-						(uint16_t)r->config->media.pad_bytes))) {
+	if (!letter ||
+	    (!e->feed && feed_create(&e->feed, e->stream, (uint16_t)r->config->media.pad_bytes))) {
 		free(letter);
 		registry_close_plan(r, e->publisher, TRANSPORT_CLOSED_NO_MEMORY);
 		return;
@@ -192,7 +193,7 @@ void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed)
 		e->incoming = NULL;
 	}
 	/* Without a plan the feed came back from a publisher that had ended before it got it. */
-	if (plan ? e->publisher == plan :
-		   e->publisher && atomic_load(&e->publisher->state) == PLAN_CLOSED)
+	if (plan ? e->publisher == plan
+		 : e->publisher && atomic_load(&e->publisher->state) == PLAN_CLOSED)
 		next_publisher(r, e);
 }

@@ -404,6 +404,14 @@ static void on_connected(struct session *s)
 	worker_tell_control(w, letter);
 }
 
+/* For people: the API shows where a session's media goes. */
+static void show_path(struct session *s)
+{
+	pthread_mutex_lock(&s->plan->lock);
+	s->plan->path = s->transport->path;
+	pthread_mutex_unlock(&s->plan->lock);
+}
+
 /* @return false: the session is gone */
 static bool on_event(struct session *s, const struct transport_output *out)
 {
@@ -415,10 +423,12 @@ static bool on_event(struct session *s, const struct transport_output *out)
 		on_invalidated(s, &out->path.remote);
 		return true;
 	case TRANSPORT_CONNECTED:
+		show_path(s);
 		on_connected(s);
 		return true;
 	case TRANSPORT_PATH_CHANGED:
-		return true; /* session_socket() follows */
+		show_path(s); /* session_socket() follows by itself */
+		return true;
 	case TRANSPORT_CLOSED:
 		take_down(s);
 		return false;
@@ -428,8 +438,8 @@ static bool on_event(struct session *s, const struct transport_output *out)
 
 static void arm(struct session *s)
 {
-	uint64_t due_us = s->transport_due_us < s->role_due_us ? s->transport_due_us :
-								 s->role_due_us;
+	uint64_t due_us =
+	    s->transport_due_us < s->role_due_us ? s->transport_due_us : s->role_due_us;
 
 	if (due_us != s->timer.due_us)
 		ticker_arm(&s->worker->ticker, &s->timer, due_us);
@@ -482,7 +492,7 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 	size_t len = slab->len;
 	uint64_t index;
 	enum transport_verdict verdict =
-		transport_on_datagram(s->transport, w->now_us, path, slab->data, &len, &index);
+	    transport_on_datagram(s->transport, w->now_us, path, slab->data, &len, &index);
 
 	slab->len = (uint16_t)len;
 	counter_add(&w->counters.verdicts[verdict], 1);

@@ -44,8 +44,8 @@ static inline struct session_ref session_ref_unpack(uint64_t word)
 
 struct stream {
 	_Atomic uint32_t refs;
-	uint32_t slot;       /* in every worker's branch table */
-	uint32_t generation; /* makes a reused slot another stream */
+	uint32_t slot;              /* in every worker's branch table */
+	uint32_t generation;        /* makes a reused slot another stream */
 	_Atomic uint64_t publisher; /* session_ref of who feeds it, 0: nobody */
 	_Atomic uint64_t wanted;    /* bit i: worker i has viewers of it */
 	_Atomic uint32_t viewers;

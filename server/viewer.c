@@ -14,7 +14,7 @@
 
 enum {
 	FIRST_REPORT_US = 200000,
-	EARLY_REPORTS = 4,            /* soon after the start, so that audio and video find together */
+	EARLY_REPORTS = 4, /* soon after the start, so that audio and video find together */
 	EARLY_INTERVAL_US = 1000000,
 	REPORT_INTERVAL_US = 5000000, /* RFC 3550 6.2's minimum */
 	RTCP_BYTES = 600,
@@ -176,7 +176,7 @@ void viewer_on_due(struct viewer *v)
 	send_reports(v);
 	v->reports++;
 	v->report_due_us =
-		now_us + (v->reports < EARLY_REPORTS ? EARLY_INTERVAL_US : REPORT_INTERVAL_US);
+	    now_us + (v->reports < EARLY_REPORTS ? EARLY_INTERVAL_US : REPORT_INTERVAL_US);
 	session_arm_role(v->session, v->report_due_us);
 }
 

@@ -22,7 +22,7 @@ enum {
 	RECEIVE_BATCHES = 8,     /* of UDP_BATCH_PKTS a socket and turn, then the others' turn */
 	RING_BUDGET_PKTS = 1024, /* taken from one ring a turn */
 	HOUSEKEEPING_US = 1000000,
-	QUIET_ROUNDS = 3,     /* of housekeeping without sessions, then none until the next one */
+	QUIET_ROUNDS = 3, /* of housekeeping without sessions, then none until the next one */
 	STARVED_RETRY_US = 1000,
 };
 
@@ -248,8 +248,8 @@ void worker_on_stranger(struct worker *w, const struct net_path *path, struct sl
 		else
 			on_authentic_stranger(w, plan, path, slab);
 	} else {
-		counter_add(plan ? &w->counters.strangers_bad_integrity :
-				   &w->counters.strangers_unknown,
+		counter_add(plan ? &w->counters.strangers_bad_integrity
+				 : &w->counters.strangers_unknown,
 			    1);
 		strangers_charge(w->strangers, &path->remote, w->now_us);
 		slab_put(w->pool, slab);
@@ -274,7 +274,7 @@ static bool names_another(struct worker *w, struct session_ref owner, const stru
 	plan = directory_find(w->shared->directory, ufrag, ufrag_bytes, pwd);
 	explicit_bzero(pwd, sizeof(pwd));
 	another = plan && atomic_load_explicit(&plan->claim, memory_order_acquire) !=
-				  session_ref_pack(owner);
+			      session_ref_pack(owner);
 	plan_unref(plan);
 	return another;
 }

@@ -29,7 +29,8 @@ enum {
 
 /* Written by the worker, read by control. */
 struct worker_counters {
-	counter sessions, sessions_opened, viewers, branches, forwards, handshakes, handshakes_waiting;
+	counter sessions, sessions_opened, viewers, branches, forwards, handshakes,
+	    handshakes_waiting;
 	counter packets_in, bytes_in, packets_out, bytes_out;
 	counter verdicts[TRANSPORT_VERDICTS];
 	counter strangers_not_stun, strangers_unknown, strangers_bad_integrity, strangers_limited;

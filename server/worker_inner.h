@@ -57,7 +57,7 @@ struct worker {
 	uint64_t timer_due_us; /* what the loop timer is armed for */
 	struct ticker_item housekeeping;
 	struct ticker_item starved; /* a socket for which the kernel had no buffers */
-	unsigned quiet_rounds; /* housekeeping rounds without a session */
+	unsigned quiet_rounds;      /* housekeeping rounds without a session */
 
 	struct slab_pool *pool;
 	struct seal_engine *engine;
@@ -89,7 +89,7 @@ struct worker {
 };
 
 /* The object that `member` is part of. */
-#define container_of(pointer, type, member) \
+#define container_of(pointer, type, member)                                                        \
 	((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 /* A datagram on its way to the worker that owns the session: in the slab's meta. */

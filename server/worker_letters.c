@@ -150,10 +150,10 @@ static void publish_sockets(struct worker *w)
 		in.kernel_drops += u.kernel_drops;
 		in.oversized += u.oversized;
 		in.pool_drops += u.pool_drops;
-		in.rcvbuf_bytes = u.rcvbuf_bytes < in.rcvbuf_bytes ? u.rcvbuf_bytes :
-								     in.rcvbuf_bytes;
-		in.sndbuf_bytes = u.sndbuf_bytes < in.sndbuf_bytes ? u.sndbuf_bytes :
-								     in.sndbuf_bytes;
+		in.rcvbuf_bytes =
+		    u.rcvbuf_bytes < in.rcvbuf_bytes ? u.rcvbuf_bytes : in.rcvbuf_bytes;
+		in.sndbuf_bytes =
+		    u.sndbuf_bytes < in.sndbuf_bytes ? u.sndbuf_bytes : in.sndbuf_bytes;
 	}
 	counter_set(&c->egress_datagrams, sum.datagrams);
 	counter_set(&c->egress_bytes, sum.bytes);
