@@ -179,11 +179,17 @@ export function showStats(rows) {
 	);
 }
 
+// A reason of the relay as a sentence on the page.
+export const sentence = (text) => {
+	const whole = text.charAt(0).toUpperCase() + text.slice(1);
+	return /[.!?]$/.test(whole) ? whole : `${whole}.`;
+};
+
 export function showState(state, text) {
 	window.sluice.state = state;
 	window.sluice.reason = text;
 	byId("state").dataset.state = state;
-	byId("text").textContent = text;
+	byId("text").textContent = sentence(text);
 }
 
 export const kbit = (bytesPerSecond) => Math.round((bytesPerSecond * 8) / 1000);

@@ -3,7 +3,7 @@
 //
 // ?token= or #token=   window.sluice: { state, reason, stats, attempts, frameNumber(), stop() }
 
-import { Rates, Session, byId, kbit, parameter, showState, showStats, streamName } from "/pages/common.js";
+import { Rates, Session, byId, kbit, parameter, sentence, showState, showStats, streamName } from "/pages/common.js";
 import { readNumber } from "/pages/picture.js";
 
 const name = streamName();
@@ -43,6 +43,7 @@ async function connect() {
 			pc.addEventListener("track", ({ track }) => {
 				stream.addTrack(track);
 				video.srcObject = stream;
+				play();
 			});
 		});
 		if (session !== mine)
@@ -53,6 +54,20 @@ async function connect() {
 		else
 			mine.close();
 	}
+}
+
+// With sound where the browser allows it without a click, else muted with a button.
+async function play() {
+	try {
+		video.muted = false;
+		await video.play();
+	} catch (error) {
+		if (error.name !== "NotAllowedError")
+			return; // another track came in between; its own call plays
+		video.muted = true;
+		video.play().catch(() => {});
+	}
+	byId("unmute").hidden = !video.muted;
 }
 
 function fail(error) {
@@ -71,7 +86,7 @@ function fail(error) {
 	// Spread, so that the viewers of a stream that comes back do not all come at once.
 	const wait = Math.max(waitMs, error.retryAfter * 1000) * (0.75 + Math.random() / 2);
 	waitMs = Math.min(waitMs * 2, WAIT_MS.most);
-	showState("waiting", `${error.message} Trying again.`);
+	showState("waiting", `${sentence(error.message)} Trying again.`);
 	timer = setTimeout(connect, wait);
 }
 
@@ -79,7 +94,6 @@ async function onState(state) {
 	if (state === "connected") {
 		waitMs = WAIT_MS.first;
 		silentSince = performance.now();
-		byId("unmute").hidden = !video.muted;
 		showState("live", "Live.");
 	} else if (state === "failed" || state === "closed") {
 		const mine = session;
