@@ -60,6 +60,26 @@ struct registry {
 struct plan *registry_plan_by_id(struct registry *r, const char *id);
 struct plan *registry_plan_by_number(struct registry *r, uint64_t number);
 
+/* registry_plans.c: sessions */
+void registry_draw_credentials(struct ice_credentials *c);
+void registry_draw_etag(struct plan *p);
+void registry_refuse(struct registry_reply *reply, enum registry_status status, const char *reason);
+/** Number, id and etag are drawn; takes over the reference. @return false without memory */
+bool registry_list_plan(struct registry *r, struct plan *p);
+/** Its owner's id leads to it no more. */
+void registry_hide_id(struct registry *r, struct plan *p);
+/** Ended: nobody can reach it any more; its owner may still ask why. Idempotent. */
+void registry_plan_over(struct registry *r, struct plan *p);
+/** Off the list; the list's reference goes. */
+void registry_unlist_plan(struct registry *r, struct plan *p);
+/** Nobody claimed it, and from now on nobody can. @return false: somebody has */
+bool registry_withdraw(struct registry *r, struct plan *p, uint32_t reason);
+void registry_log_session(const char *event, const struct plan *p);
+
+/* registry.c */
+/** The certificate of new sessions, a fresh one each day. @return 0 or -ENOMEM: there is none */
+int registry_renew_identity(struct registry *r);
+
 /** The codec a kind of the stream has now, agreed with its publisher; NULL: none. */
 const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
 						  enum media_kind kind);

@@ -1,0 +1,323 @@
+/* server/registry_post.c - from an offer to a plan and its answer. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/random.h"
+#include "server/registry_inner.h"
+
+/* --- POST -------------------------------------------------------------------------------- */
+
+static bool may_admit(struct registry *r, struct registry_reply *reply)
+{
+	const struct config *c = r->config;
+	uint32_t open = r->plan_count - r->over_count;
+
+	if (r->is_draining)
+		registry_refuse(reply, REGISTRY_DRAINING, "the server is shutting down");
+	else if (r->unclaimed >= c->limits.unclaimed_plans ||
+		 (c->limits.sessions && open >= c->limits.sessions))
+		registry_refuse(reply, REGISTRY_FULL, "the server is full");
+	else
+		return true;
+	return false;
+}
+
+static enum registry_status status_of(enum answer_verdict verdict)
+{
+	return verdict == ANSWER_NO_COMMON_CODEC ? REGISTRY_NO_COMMON_CODEC : REGISTRY_UNACCEPTABLE;
+}
+
+/* @return the parsed offer, the caller's, or NULL with the reply filled */
+static struct sdp *parse_offer(const char *offer, size_t len, struct registry_reply *reply)
+{
+	struct sdp *sdp = malloc(sizeof(*sdp));
+	struct sdp_error error;
+
+	if (!sdp) {
+		registry_refuse(reply, REGISTRY_FULL, "the server is out of memory");
+		return NULL;
+	}
+	if (sdp_parse(sdp, offer, len, &error) == SDP_OK)
+		return sdp;
+	reply->status = REGISTRY_UNPARSABLE;
+	snprintf(reply->reason, sizeof(reply->reason), "%s", error.text);
+	free(sdp);
+	return NULL;
+}
+
+static bool copy_remote(struct plan *p, const struct negotiated *n)
+{
+	if (strlen(n->remote_ufrag) > ICE_UFRAG_MAX_BYTES ||
+	    strlen(n->remote_pwd) > ICE_PWD_MAX_BYTES)
+		return false;
+	memcpy(p->remote.ufrag, n->remote_ufrag, strlen(n->remote_ufrag) + 1);
+	memcpy(p->remote.pwd, n->remote_pwd, strlen(n->remote_pwd) + 1);
+	memcpy(p->remote_ufrag, p->remote.ufrag, sizeof(p->remote_ufrag));
+	p->dtls_role = n->dtls_role == NEGOTIATED_DTLS_CLIENT ? DTLS_CLIENT : DTLS_SERVER;
+	return dtls_fingerprint_parse(&p->fingerprint, n->fingerprints[0].hash,
+				      n->fingerprints[0].digest) == 0;
+}
+
+static void note_first_line(struct plan *p, const struct sdp *offer, const struct negotiated *n)
+{
+	for (unsigned i = 0; i < offer->media_count; i++) {
+		if (n->lines[i] == NEGOTIATED_REJECTED)
+			continue;
+		sdp_span_copy(offer->media[i].mid, p->first_mid, sizeof(p->first_mid));
+		p->first_kind = offer->media[i].kind == SDP_VIDEO ? MEDIA_VIDEO : MEDIA_AUDIO;
+		return;
+	}
+}
+
+static bool write_answer(struct registry *r, const struct sdp *offer, const struct negotiated *n,
+			 const struct plan *p, struct registry_reply *reply)
+{
+	struct answer_local local = {
+		.ufrag = p->local.ufrag,
+		.pwd = p->local.pwd,
+		.fingerprint = dtls_identity_fingerprint(p->identity),
+		.session_id = random_u64() >> 2,
+		.cname = p->stream->name,
+		.msid = p->stream->name,
+		.candidates = r->candidates.items,
+		.candidate_count = r->candidates.count,
+	};
+	int len;
+
+	reply->body = malloc(ANSWER_MAX_BYTES);
+	if (!reply->body)
+		return false;
+	len = answer_write(offer, n, &local, reply->body, ANSWER_MAX_BYTES);
+	if (len < 0)
+		return false;
+	reply->body_bytes = (size_t)len;
+	return true;
+}
+
+/* What publisher and viewer have in common: names, credentials, lists, the answer. */
+static bool admit(struct registry *r, struct stream_entry *e, struct plan *p,
+		  const struct sdp *offer, const struct negotiated *n, struct registry_reply *reply)
+{
+	bool is_listed;
+
+	p->stream = stream_ref(e->stream);
+	e->plans++;
+	p->identity = dtls_identity_ref(r->identity);
+	p->created_us = clock_now_us();
+	note_first_line(p, offer, n);
+	is_listed = registry_list_plan(r, p);
+	for (int err = -EEXIST; is_listed && err;) {
+		registry_draw_credentials(&p->local);
+		err = directory_add(r->shared->directory, &p->local, p);
+		is_listed = err != -ENOMEM;
+	}
+	memcpy(p->ufrag, p->local.ufrag, sizeof(p->ufrag));
+	if (is_listed && write_answer(r, offer, n, p, reply)) {
+		memcpy(reply->session_id, p->id, sizeof(reply->session_id));
+		memcpy(reply->etag, p->etag, sizeof(reply->etag));
+		return true;
+	}
+	free(reply->body);
+	reply->body = NULL;
+	reply->body_bytes = 0;
+	if (p->is_listed_by_id) {
+		plan_ref(p);
+		registry_withdraw(r, p, TRANSPORT_CLOSED_NO_MEMORY);
+		r->unclaimed--;
+		registry_unlist_plan(r, p);
+	} else {
+		registry_leave_stream(r, p->stream);
+	}
+	registry_refuse(reply, REGISTRY_FULL, "the server is out of memory");
+	return false;
+}
+
+static void plan_publisher(struct registry *r, struct stream_entry *e, const struct sdp *offer,
+			   const struct negotiated *n, struct registry_reply *reply)
+{
+	struct plan *p = plan_create(PLAN_PUBLISHER);
+
+	if (p)
+		p->negotiated = malloc(sizeof(*p->negotiated));
+	if (!p || !p->negotiated) {
+		plan_unref(p);
+		registry_refuse(reply, REGISTRY_FULL, "the server is out of memory");
+		return;
+	}
+	*p->negotiated = *n;
+	if (!copy_remote(p, n)) {
+		registry_refuse(reply, REGISTRY_UNACCEPTABLE,
+				"ice-ufrag is longer than 32 or ice-pwd longer than 64 characters");
+		plan_unref(p);
+		return;
+	}
+	if (!admit(r, e, p, offer, n, reply))
+		plan_unref(p);
+}
+
+void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
+		      struct registry_reply *reply)
+{
+	struct answer_policy policy;
+	struct negotiated *n = NULL;
+	struct sdp *sdp = NULL;
+	struct stream_entry *e;
+	enum answer_verdict verdict;
+
+	*reply = (struct registry_reply){ .status = REGISTRY_OK };
+	if (!may_admit(r, reply))
+		return;
+	sdp = parse_offer(offer, len, reply);
+	if (!sdp)
+		return;
+	n = malloc(sizeof(*n));
+	e = registry_get_stream(r, stream);
+	if (!n || !e || registry_renew_identity(r)) {
+		registry_refuse(reply, REGISTRY_FULL,
+				e ? "the server is out of memory"
+				  : "the server carries as many streams as it may");
+		goto out;
+	}
+	answer_policy_init(&policy, ANSWER_INGEST);
+	policy.max_codecs = 1; /* one codec a kind: viewers can be told which before it flows */
+	policy.feedback |= SDP_FB_REMB;
+	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
+	if (verdict == ANSWER_OK)
+		plan_publisher(r, e, sdp, n, reply);
+	else
+		reply->status = status_of(verdict);
+out:
+	if (e && e->plans == 0 && !e->publisher) {
+		e->plans = 1; /* made for this offer alone */
+		registry_leave_stream(r, e->stream);
+	}
+	free(n);
+	free(sdp);
+}
+
+/* --- viewers ----------------------------------------------------------------------------- */
+
+static uint32_t draw_ssrc(void)
+{
+	uint32_t ssrc = (uint32_t)random_u64();
+
+	return ssrc ? ssrc : 1;
+}
+
+static void egress_policy(struct answer_policy *policy, const struct stream_entry *e)
+{
+	answer_policy_init(policy, ANSWER_EGRESS);
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
+		const struct negotiated_codec *c =
+		    e ? stream_entry_codec(e, (enum media_kind)kind) : NULL;
+
+		/* SSRCs are signalled: a mid in each packet would only cost bytes. */
+		policy->extensions[kind] &= ~(1u << EXT_MID);
+		policy->ssrc[kind] = draw_ssrc();
+		policy->rtx_ssrc[kind] = draw_ssrc();
+		if (c)
+			answer_policy_only(policy, c->codec, c->fmtp);
+		else if (e && e->publisher)
+			policy->codec_count[kind] = 0;
+	}
+}
+
+static const enum ext_kind forwarded[MAPPING_EXTS] = {
+	[MAPPING_MID] = EXT_MID,
+	[MAPPING_AUDIO_LEVEL] = EXT_AUDIO_LEVEL,
+	[MAPPING_ORIENTATION] = EXT_VIDEO_ORIENTATION,
+	[MAPPING_PLAYOUT_DELAY] = EXT_PLAYOUT_DELAY,
+	[MAPPING_CAPTURE_TIME] = EXT_ABS_CAPTURE_TIME,
+	[MAPPING_DESCRIPTOR] = EXT_DEPENDENCY_DESCRIPTOR,
+};
+
+static void fill_mapping(struct mapping *m, const struct negotiated_media *media)
+{
+	mapping_init(m);
+	for (unsigned i = 0; i < media->codec_count; i++) {
+		const struct negotiated_codec *c = &media->codecs[i];
+
+		if (m->types[c->codec] != MAPPING_NO_TYPE)
+			continue; /* the first variant that the peer prefers */
+		m->types[c->codec] = c->pt;
+		if (c->rtx_pt != NEGOTIATED_NO_PT)
+			m->rtx_types[c->codec] = c->rtx_pt;
+	}
+	for (unsigned i = 0; i < MAPPING_EXTS; i++)
+		m->ext_ids[i] = media->extensions.id_of[forwarded[i]];
+	if (m->ext_ids[MAPPING_MID] && mapping_set_mid(m, media->mid, strlen(media->mid)))
+		m->ext_ids[MAPPING_MID] = 0;
+	mapping_seal(m);
+}
+
+static void plan_viewer(struct registry *r, struct stream_entry *e, const struct sdp *offer,
+			const struct negotiated *n, struct registry_reply *reply)
+{
+	struct plan *p = plan_create(PLAN_VIEWER);
+
+	if (!p) {
+		registry_refuse(reply, REGISTRY_FULL, "the server is out of memory");
+		return;
+	}
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
+		const struct negotiated_media *m = &n->media[kind];
+
+		p->tracks[kind].is_used = m->is_accepted;
+		p->tracks[kind].ssrc = m->local_ssrc;
+		p->tracks[kind].rtx_ssrc = m->local_rtx_ssrc;
+		if (m->is_accepted)
+			fill_mapping(&p->tracks[kind].mapping, m);
+	}
+	if (!copy_remote(p, n)) {
+		registry_refuse(reply, REGISTRY_UNACCEPTABLE,
+				"ice-ufrag is longer than 32 or ice-pwd longer than 64 characters");
+		plan_unref(p);
+		return;
+	}
+	if (!admit(r, e, p, offer, n, reply))
+		plan_unref(p);
+}
+
+void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
+		    struct registry_reply *reply)
+{
+	struct stream_entry *e = registry_find_stream(r, stream);
+	struct answer_policy policy;
+	struct negotiated *n = NULL;
+	struct sdp *sdp;
+	enum answer_verdict verdict;
+
+	*reply = (struct registry_reply){ .status = REGISTRY_OK };
+	if (!may_admit(r, reply))
+		return;
+	if ((!e || !e->publisher) && !r->config->streams.wait_for_publisher) {
+		registry_refuse(reply, REGISTRY_NO_PUBLISHER, "nobody publishes this stream now");
+		return;
+	}
+	sdp = parse_offer(offer, len, reply);
+	if (!sdp)
+		return;
+	n = malloc(sizeof(*n));
+	if (!n || registry_renew_identity(r)) {
+		registry_refuse(reply, REGISTRY_FULL, "the server is out of memory");
+		goto out;
+	}
+	egress_policy(&policy, e);
+	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
+	if (verdict != ANSWER_OK) {
+		reply->status = status_of(verdict);
+		goto out;
+	}
+	if (!e)
+		e = registry_get_stream(r, stream);
+	if (e)
+		plan_viewer(r, e, sdp, n, reply);
+	else
+		registry_refuse(reply, REGISTRY_FULL,
+				"the server carries as many streams as it may");
+out:
+	free(n);
+	free(sdp);
+}
