@@ -1,6 +1,7 @@
 /* What strangers and accidents do to a handshake: each captured ClientHello in every order, and
  * forged records at every flight. The tables name what a handshake survives, and what it does not. */
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -408,6 +409,33 @@ Test(dtls_stray, server_survives_strays_at_each_flight_as_tabled)
 				     ok ? "survived" : "did not survive");
 		}
 	}
+}
+
+/* Twelve such datagrams alone would make the library, left to its defaults, hold 1.2 MB. */
+Test(dtls_stray, forged_fragments_and_early_records_hold_little_memory)
+{
+	static const uint8_t types[] = { DTLS_CERTIFICATE, DTLS_CERTIFICATE_VERIFY,
+					 DTLS_CLIENT_KEY_EXCHANGE };
+	struct dtls *server = make(DTLS_SERVER), *client = make(DTLS_CLIENT);
+	size_t before, after;
+	struct datagram g;
+	int i;
+
+	dtls_pump_move(now_us, client, server);
+	dtls_pump_step(now_us, server);
+	before = mallinfo2().uordblks;
+	for (i = 0; i < 1000; i++) {
+		make_message(&g, types[i % 3], (uint16_t)(1 + i % 20), 1);
+		/* One byte of a message that claims to be long. */
+		be24_write(g.bytes + DTLS_RECORD_HEADER_BYTES + 1, i % 2 ? 8192 : 16000);
+		inject(server, &g);
+		make_protected_finished(&g);
+		inject(server, &g);
+	}
+	after = mallinfo2().uordblks;
+	cr_expect_lt(after - before, 300 * 1024);
+	dtls_destroy(server);
+	dtls_destroy(client);
 }
 
 Test(dtls_stray, rebuilds_are_limited_and_the_peer_still_gets_through)
