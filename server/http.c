@@ -354,8 +354,7 @@ static int listener_open(struct http_listener *l, const struct config_address *a
 	}
 	l->is_tls = is_tls;
 	err = daemon_start(l, fd, cert, key);
-	if (err) {
-		close(fd);
+	if (err) { /* libmicrohttpd has closed the descriptor */
 		snprintf(error, HTTP_ERROR_BYTES, "%s",
 			 is_tls ? "http.cert and http.key: not a certificate with its key"
 				: "the HTTP server cannot start");

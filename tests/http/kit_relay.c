@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -13,13 +14,24 @@
 static struct loop *loop;
 static struct http *http;
 static struct config *config;
-static struct loop_waker *stopper;
+static struct loop_waker *waker;
 static pthread_t thread;
 
-static void on_stop(void *arg)
+static struct config *next; /* for relay_reload(), then NULL again */
+static sem_t reloaded;
+
+static void on_wake(void *arg)
 {
 	(void)arg;
-	loop_stop(loop);
+	if (!next) {
+		loop_stop(loop);
+		return;
+	}
+	cr_assert_eq(http_reload(http, next), 0);
+	config_destroy(config);
+	config = next;
+	next = NULL;
+	sem_post(&reloaded);
 }
 
 static void *run(void *arg)
@@ -29,29 +41,47 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void relay_start(const char *yaml)
+static struct config *config_of(const char *yaml)
 {
 	char error[CONFIG_ERROR_BYTES];
-	char why[HTTP_ERROR_BYTES];
 	char text[4096];
+	struct config *c;
 
 	snprintf(text, sizeof(text), "%s%s",
 		 strstr(yaml, "http:") ? "" : "http: {listen: '127.0.0.1:0'}\n", yaml);
-	cr_assert_eq(config_parse(&config, text, strlen(text), "test", error), 0, "%s", error);
+	cr_assert_eq(config_parse(&c, text, strlen(text), "test", error), 0, "%s", error);
+	return c;
+}
+
+void relay_start(const char *yaml)
+{
+	char why[HTTP_ERROR_BYTES];
+
+	config = config_of(yaml);
 	cr_assert_eq(loop_create(&loop), 0);
-	cr_assert_eq(loop_waker_open(loop, &stopper, on_stop, NULL), 0);
+	cr_assert_eq(loop_waker_open(loop, &waker, on_wake, NULL), 0);
 	cr_assert_eq(http_create(&http, loop, config, NULL, why), 0, "%s", why);
 	cr_assert_eq(pthread_create(&thread, NULL, run, NULL), 0);
 }
 
 void relay_stop(void)
 {
-	loop_wake(stopper);
+	loop_wake(waker);
 	pthread_join(thread, NULL);
 	http_destroy(http);
-	loop_waker_close(stopper);
+	loop_waker_close(waker);
 	loop_destroy(loop);
 	config_destroy(config);
+}
+
+void relay_reload(const char *yaml)
+{
+	cr_assert_eq(sem_init(&reloaded, 0, 0), 0);
+	next = config_of(yaml);
+	loop_wake(waker);
+	while (sem_wait(&reloaded))
+		;
+	sem_destroy(&reloaded);
 }
 
 uint16_t relay_port(void)
@@ -69,7 +99,7 @@ int relay_connect(uint16_t port)
 	struct sockaddr_in sin = { .sin_family = AF_INET,
 				   .sin_port = htons(port),
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct timeval limit = { .tv_sec = 5 };
+	struct timeval limit = { .tv_sec = 15 };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	cr_assert(fd >= 0);

@@ -12,10 +12,12 @@ enum { RELAY_ANSWER_BYTES = 96 * 1024 };
  *  names one). Fails the test when it cannot. */
 void relay_start(const char *yaml);
 void relay_stop(void);
+/** Another configuration for the running relay; returns when it is in force. */
+void relay_reload(const char *yaml);
 uint16_t relay_port(void);
 uint16_t relay_admin_port(void);
 
-/** A connected socket that gives up after five seconds. */
+/** A connected socket that gives up after fifteen seconds. */
 int relay_connect(uint16_t port);
 void relay_send(int fd, const char *bytes, size_t n);
 
