@@ -41,10 +41,9 @@ breach() {
 
 is_allowed() { # file, header
 	local header files
-	grep -qxE "$libc" <<<"$2" && return 0
+	[[ $2 =~ ^($libc)$ ]] && return 0
 	while read -r header files; do
-		[ -n "$header" ] && grep -qxE "$header" <<<"$2" || continue
-		grep -qxE "$files" <<<"$1" && return 0
+		[ -n "$header" ] && [[ $2 =~ ^($header)$ && $1 =~ ^($files)$ ]] && return 0
 	done <<<"$libraries"
 	return 1
 }
@@ -52,9 +51,10 @@ is_allowed() { # file, header
 for layer in "$@"; do
 	[ -d "$layer" ] || continue
 	while IFS=: read -r file line include; do
-		what=$(sed -E 's/^#[[:space:]]*include[[:space:]]*[<"]([^>"]*)[>"].*/\1/' <<<"$include")
+		what=${include#*[<\"]}
+		what=${what%%[>\"]*}
 		if [[ $include == *'"'* ]]; then
-			grep -qE "^(${may_include[$layer]})/" <<<"$what" ||
+			[[ $what =~ ^(${may_include[$layer]})/ ]] ||
 				breach "$file:$line: $layer may not include \"$what\""
 		else
 			is_allowed "$file" "$what" || breach "$file:$line: <$what> has no place in this file"
