@@ -15,7 +15,6 @@ enum {
 	SECOND_US = 1000 * 1000,
 	TIMER_FIRST_US = 200 * 1000, /* RFC 6347 4.2.4.1 lets real-time uses go below 1 s */
 	TIMER_MAX_US = 3200 * 1000,
-	EARLY_RECORDS = 8,
 	RIVAL_US = 500 * 1000,
 	EXPORT_BYTES = 2 * (SEAL_MAX_KEY_BYTES + SEAL_MAX_SALT_BYTES),
 };
@@ -102,7 +101,6 @@ static void discard(struct dtls_handshake *h)
 	h->ssl = NULL;
 	h->phase = DTLS_PHASE_HELLO;
 	h->has_random = false;
-	h->early_records = 0;
 	h->rival_us = 0;
 	h->clear_records = 0;
 	h->timer_us = UINT64_MAX;
@@ -195,21 +193,17 @@ static bool admit_clear(struct dtls_handshake *h, const struct dtls_record *r)
 	return true;
 }
 
-/* Protected records before the keys are kept by the library until it has them; after that a
- * forged one is dropped by it without a trace. */
-static bool admit_protected(struct dtls_handshake *h)
+/* Protected records that come before ChangeCipherSpec would at best be kept for later, and they
+ * may be anybody's; once there are keys the library drops a forged one without a trace. */
+static bool admit_protected(const struct dtls_handshake *h)
 {
 	OSSL_HANDSHAKE_STATE state;
 
-	if (!h->ssl || h->phase == DTLS_PHASE_HELLO)
+	if (!h->ssl)
 		return false;
 	state = SSL_get_state(h->ssl);
-	if (h->phase == DTLS_PHASE_DONE || state == TLS_ST_SR_CHANGE || state == TLS_ST_CR_CHANGE)
-		return true;
-	if (h->early_records == EARLY_RECORDS)
-		return false;
-	h->early_records++;
-	return true;
+	return h->phase == DTLS_PHASE_DONE || state == TLS_ST_SR_CHANGE ||
+	       state == TLS_ST_CR_CHANGE;
 }
 
 /* --- running the library ---------------------------------------------------------------- */

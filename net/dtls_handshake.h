@@ -34,7 +34,6 @@ struct dtls_handshake {
 	uint8_t hello_random[DTLS_RANDOM_BYTES];
 	uint64_t rival_us; /* since when others than the answered one say hello; 0: none does */
 	uint32_t clear_records; /* given to the library */
-	uint8_t early_records;  /* of epoch 1, before the keys: the library keeps each in 17 KB */
 
 	uint64_t now_us;
 	uint64_t timer_us;  /* retransmission, or the earliest rebuild */

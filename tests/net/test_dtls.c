@@ -256,6 +256,32 @@ Test(dtls, client_without_certificate_is_never_connected)
 	SSL_CTX_free(bare);
 }
 
+/* CVE-2022-29222: whoever copies a certificate has its fingerprint, but not its key. */
+Test(dtls, right_certificate_without_its_key_is_never_connected)
+{
+	EVP_PKEY *other = EVP_EC_gen("P-256");
+	struct seal_keys tx, rx;
+	struct dtls_status status;
+	struct plain_dtls p;
+	struct dtls *d;
+	unsigned n;
+
+	plain_dtls_init(&p, DTLS_CLIENT, "P-256", NULL, NULL);
+	X509_set_pubkey(p.certificate, other); /* the SSL object holds this very certificate */
+	cr_assert_gt(X509_sign(p.certificate, other, EVP_sha256()), 0);
+	X509_digest(p.certificate, EVP_sha256(), p.fingerprint.digest, &n);
+	d = make(DTLS_SERVER, &p.fingerprint);
+	dtls_pump_plain(now_us, d, &p);
+	cr_expect_eq(dtls_state(d), DTLS_HANDSHAKE);
+	cr_expect_eq(dtls_keys(d, &tx, &rx), -EAGAIN);
+	cr_expect_not(p.is_done);
+	dtls_status(d, &status);
+	cr_expect_str_eq(status.error, "bad signature");
+	dtls_destroy(d);
+	plain_dtls_fini(&p);
+	EVP_PKEY_free(other);
+}
+
 /* --- close_notify without the SSL object ------------------------------------------------ */
 
 static const char *const close_ciphers[] = { "ECDHE-ECDSA-AES128-GCM-SHA256",
