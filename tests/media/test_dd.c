@@ -214,7 +214,7 @@ Test(dd, frames_follow_their_template_or_say_otherwise)
 			     frames[i].targets, "%s", name);
 		for (unsigned f = 0; f < 3; f++)
 			cr_expect_eq(info.frame.fdiffs[f], frames[i].fdiffs[f], "%s: %u", name, f);
-		cr_expect_eq(dd_indication_of(&info.frame, 0), frames[i].indication_of_0, "%s",
+		cr_expect_eq((int)dd_indication_of(&info.frame, 0), frames[i].indication_of_0, "%s",
 			     name);
 		cr_expect_eq(info.frame.chain_fdiffs[0], frames[i].chain, "%s", name);
 	}
