@@ -120,7 +120,7 @@ Test(dtls, plain_peer_agrees_in_every_role_profile_and_cipher)
 {
 	static const char *const profiles[] = { "SRTP_AEAD_AES_128_GCM", "SRTP_AEAD_AES_256_GCM",
 						"SRTP_AES128_CM_SHA1_80" };
-	static const int ids[] = { 7, 8, 1 };
+	static const enum seal_profile ids[] = { 7, 8, 1 };
 	static const char *const ciphers[] = { "ECDHE-ECDSA-AES128-GCM-SHA256",
 					       "ECDHE-ECDSA-CHACHA20-POLY1305",
 					       "ECDHE-ECDSA-AES256-GCM-SHA384" };
