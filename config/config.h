@@ -143,10 +143,8 @@ struct config {
 		struct config_ice_servers servers;
 	} ice;
 	struct {
-		uint32_t plan_timeout_ms;      /* POST to first valid STUN request */
-		uint32_t handshake_timeout_ms; /* first valid STUN request to SRTP keys */
-		uint32_t liveness_timeout_ms;  /* without an authenticated packet */
-		uint32_t media_timeout_ms;     /* a publisher without media */
+		uint32_t plan_timeout_ms;  /* POST to first valid STUN request */
+		uint32_t media_timeout_ms; /* a publisher without media */
 	} session;
 	uint32_t drain_ms; /* SIGTERM to the end of the last session */
 	struct {

@@ -33,7 +33,7 @@ static const struct config_key keys[] = {
 	{ "advertise", CONFIG_TYPE_HOSTS, AT(advertise),
 	  .help = "Addresses told to clients instead of the bound ones (behind NAT: the public "
 		  "one)." },
-	{ "workers", CONFIG_TYPE_COUNT, AT(workers), "0", 0, 256, .zero = "one a CPU",
+	{ "workers", CONFIG_TYPE_COUNT, AT(workers), "0", 0, 64, .zero = "one a CPU",
 	  .help = "Threads that forward media." },
 	{ "pin", CONFIG_TYPE_BOOL, AT(pin), "false", .help = "Bind each worker to one CPU." },
 	{ "drain_ms", CONFIG_TYPE_COUNT, AT(drain_ms), "1800000", 0, 24 * HOUR_MS,
@@ -120,11 +120,6 @@ static const struct config_key keys[] = {
 
 	{ "session.plan_timeout_ms", CONFIG_TYPE_COUNT, AT(session.plan_timeout_ms), "10000", 1000,
 	  5 * MINUTE_MS, .help = "From the answer to the first valid STUN request." },
-	{ "session.handshake_timeout_ms", CONFIG_TYPE_COUNT, AT(session.handshake_timeout_ms),
-	  "10000", 1000, 5 * MINUTE_MS,
-	  .help = "From the first valid STUN request to the end of the DTLS handshake." },
-	{ "session.liveness_timeout_ms", CONFIG_TYPE_COUNT, AT(session.liveness_timeout_ms),
-	  "30000", 2000, HOUR_MS, .help = "Without an authenticated packet a session ends." },
 	{ "session.media_timeout_ms", CONFIG_TYPE_COUNT, AT(session.media_timeout_ms), "15000",
 	  1000, HOUR_MS, .help = "A publisher that sends no media ends." },
 

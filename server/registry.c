@@ -2,12 +2,16 @@
 #include "server/registry.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "server/registry_inner.h"
 #include "server/registry_life.h"
 
-enum { IDENTITY_LIFE_S = 86400 }; /* new sessions get a fresh certificate each day */
+enum {
+	IDENTITY_LIFE_S = 86400, /* new sessions get a fresh certificate each day */
+	TRIM_CALM_US = 3000000,
+};
 
 int registry_renew_identity(struct registry *r)
 {
@@ -140,6 +144,23 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 	}
 }
 
+/* Handshakes leave holes of 75 KB each behind in the heap: give them back once it has calmed down.
+ * The heap is walked under its lock, so this waits for sessions to stop coming. */
+static void trim_heap(struct registry *r, uint64_t now_us)
+{
+	uint64_t opened = 0;
+
+	for (unsigned i = 0; i < r->shared->workers; i++)
+		opened += counter_read(&worker_counters(r->shared->team[i])->sessions_opened);
+	if (opened != r->opened_seen) {
+		r->opened_seen = opened;
+		r->trim_due_us = now_us + TRIM_CALM_US;
+	} else if (r->trim_due_us <= now_us) {
+		r->trim_due_us = UINT64_MAX;
+		malloc_trim(0);
+	}
+}
+
 static void on_tick(void *arg)
 {
 	struct registry *r = arg;
@@ -151,6 +172,7 @@ static void on_tick(void *arg)
 		newer = p->newer;
 		review(r, p, now_us);
 	}
+	trim_heap(r, now_us);
 	loop_timer_arm(r->timer, now_us + REGISTRY_TICK_US);
 }
 
@@ -170,6 +192,7 @@ int registry_create(struct registry **out, struct loop *loop, struct worker_shar
 	r->config = shared->config;
 	r->candidates = *candidates;
 	r->started_us = clock_now_us();
+	r->trim_due_us = UINT64_MAX;
 	mailbox_init(&r->mailbox);
 	shared->control = &r->mailbox;
 	err = registry_renew_identity(r);

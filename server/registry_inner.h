@@ -36,6 +36,7 @@ struct registry {
 	struct dtls_identity *identity;
 	uint64_t identity_us; /* when it was made */
 	uint64_t started_us;
+	uint64_t opened_seen, trim_due_us; /* of the heap, after sessions came */
 
 	void *streams_by_name;         /* tree of struct stream_entry */
 	struct stream_entry **streams; /* by slot, NULL: free */

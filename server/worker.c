@@ -501,7 +501,10 @@ static void on_housekeeping(struct ticker_item *item, uint64_t now_us)
 {
 	struct worker *w = container_of(item, struct worker, housekeeping);
 
-	slab_pool_trim(w->pool);
+	if (now_us - w->trimmed_us >= w->shared->config->pool.trim_ms * UINT64_C(1000)) {
+		w->trimmed_us = now_us;
+		slab_pool_trim(w->pool);
+	}
 	worker_publish(w);
 	w->quiet_rounds = w->session_count ? 0 : w->quiet_rounds + 1;
 	if (w->quiet_rounds < QUIET_ROUNDS)

@@ -59,7 +59,7 @@ Test(config, defaults_are_those_of_the_schema)
 	cr_expect_eq(c->limits.node_posts_burst, 4000);
 	cr_expect_eq(c->limits.unclaimed_plans, 16384);
 	cr_expect_eq(c->limits.sdp_bytes, 65536);
-	cr_expect_eq(c->session.liveness_timeout_ms, 30000);
+	cr_expect_eq(c->session.plan_timeout_ms, 10000);
 	cr_expect_eq(c->srtp.engine, CONFIG_SRTP_AUTO);
 	cr_expect_eq(c->http.admin.text[0], '\0');
 	config_destroy(c);
