@@ -57,6 +57,7 @@ struct worker {
 	uint64_t timer_due_us; /* what the loop timer is armed for */
 	struct ticker_item housekeeping;
 	struct ticker_item starved; /* a socket for which the kernel had no buffers */
+	uint64_t trimmed_us;        /* when the pool was, last */
 	unsigned quiet_rounds;      /* housekeeping rounds without a session */
 
 	struct slab_pool *pool;
