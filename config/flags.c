@@ -222,6 +222,7 @@ static int file_load(struct config *c, const char *name, char *error)
 		fail(error, "%.200s: %s", name, strerror(-err));
 		goto out;
 	}
+	assert(text);
 	err = config_yaml_load(c, text, bytes, name, error);
 	c->is_secret_readable =
 	    !err && has_secrets(c) && fstat(fileno(f), &st) == 0 && (st.st_mode & 077) != 0;

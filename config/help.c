@@ -1,10 +1,6 @@
 /* --help, --version and docs/config.md: the schema, printed. */
 #include "config/schema.h"
 
-#ifndef SLUICE_VERSION
-#error "SLUICE_VERSION comes from the Makefile"
-#endif
-
 enum { HELP_COLUMN = 28, HELP_WIDTH = 96 };
 
 void config_print_version(FILE *out)
@@ -147,47 +143,48 @@ static void print_reference_keys(FILE *out)
 	}
 }
 
-void config_print_reference(FILE *out)
+static const char reference_intro[] =
+    "# Configuration\n"
+    "\n"
+    "This page is printed from the schema (`make docs/config.md`); a test keeps the two "
+    "equal.\n"
+    "\n"
+    "Settings come from the defaults, then the YAML file that `-c` names, then the "
+    "flags. A wrong\n"
+    "or unknown key or flag is refused with exit status 2 and one line that names it, "
+    "its line and\n"
+    "what is allowed; `sluice --check` does only that. A file with tokens should be "
+    "readable by its\n"
+    "owner alone; a warning says so.\n"
+    "\n"
+    "```yaml\n"
+    "http:\n"
+    "  listen: 0.0.0.0:8443\n"
+    "  cert: /etc/sluice/cert.pem\n"
+    "  key: /etc/sluice/key.pem\n"
+    "  admin: 127.0.0.1:9090\n"
+    "advertise: [203.0.113.7]\n"
+    "tokens:\n"
+    "  publish: [a-long-secret]\n"
+    "  watch: [another-long-secret]\n"
+    "ice:\n"
+    "  servers:\n"
+    "    - url: stun:stun.example.org:3478\n"
+    "    - url: turn:turn.example.org:3478?transport=udp\n"
+    "      username: relay\n"
+    "      credential: turn-secret\n"
+    "```\n"
+    "\n"
+    "## Flags\n"
+    "\n"
+    "| flag | key | meaning |\n"
+    "| --- | --- | --- |\n";
+
+static void print_reference_flags(FILE *out)
 {
 	size_t count;
 	const struct config_flag *flags = config_flags(&count);
 
-	fputs("# Configuration\n"
-	      "\n"
-	      "This page is printed from the schema (`make docs/config.md`); a test keeps the two "
-	      "equal.\n"
-	      "\n"
-	      "Settings come from the defaults, then the YAML file that `-c` names, then the "
-	      "flags. A wrong\n"
-	      "or unknown key or flag is refused with exit status 2 and one line that names it, "
-	      "its line and\n"
-	      "what is allowed; `sluice --check` does only that. A file with tokens should be "
-	      "readable by its\n"
-	      "owner alone; a warning says so.\n"
-	      "\n"
-	      "```yaml\n"
-	      "http:\n"
-	      "  listen: 0.0.0.0:8443\n"
-	      "  cert: /etc/sluice/cert.pem\n"
-	      "  key: /etc/sluice/key.pem\n"
-	      "  admin: 127.0.0.1:9090\n"
-	      "advertise: [203.0.113.7]\n"
-	      "tokens:\n"
-	      "  publish: [a-long-secret]\n"
-	      "  watch: [another-long-secret]\n"
-	      "ice:\n"
-	      "  servers:\n"
-	      "    - url: stun:stun.example.org:3478\n"
-	      "    - url: turn:turn.example.org:3478?transport=udp\n"
-	      "      username: relay\n"
-	      "      credential: turn-secret\n"
-	      "```\n"
-	      "\n"
-	      "## Flags\n"
-	      "\n"
-	      "| flag | key | meaning |\n"
-	      "| --- | --- | --- |\n",
-	      out);
 	for (size_t i = 0; i < count; i++) {
 		const struct config_key *key =
 		    flags[i].key ? config_schema_find(flags[i].key) : NULL;
@@ -198,6 +195,12 @@ void config_print_reference(FILE *out)
 		print_cell(out, key ? key->help : flags[i].help);
 		fputs(" |\n", out);
 	}
+}
+
+void config_print_reference(FILE *out)
+{
+	fputs(reference_intro, out);
+	print_reference_flags(out);
 	fputs("\n"
 	      "## Keys\n"
 	      "\n"

@@ -253,7 +253,7 @@ static void shown(char out[SHOWN_BYTES + 4], const char *text)
 {
 	size_t n = 0;
 
-	for (; text[n] && n < SHOWN_BYTES; n++)
+	for (; n < SHOWN_BYTES && text[n]; n++)
 		out[n] = (unsigned char)text[n] < ' ' || text[n] == 0x7f ? '?' : text[n];
 	out[n] = '\0';
 	if (text[n])

@@ -292,9 +292,9 @@ static int daemon_start(struct http_listener *l, int fd, const char *cert, const
 {
 	unsigned flags = MHD_USE_EPOLL | (cert ? MHD_USE_TLS : 0);
 	struct MHD_OptionItem tls[] = {
-		{ MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key },
-		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)tls_priorities },
+		{ MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)cert },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)key },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)tls_priorities },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	unsigned idle_s = (l->http->ctx.config->http.idle_timeout_ms + 999) / 1000;
@@ -400,12 +400,12 @@ int http_create(struct http **out, struct loop *loop, const struct config *c, st
 		char error[HTTP_ERROR_BYTES])
 {
 	struct http *h = calloc(1, sizeof(*h));
-	int err = h ? 0 : -ENOMEM;
+	int err;
 
 	*out = NULL;
 	snprintf(error, HTTP_ERROR_BYTES, "out of memory");
-	if (err)
-		return err;
+	if (!h)
+		return -ENOMEM;
 	h->loop = loop;
 	h->ctx.config = c;
 	h->ctx.registry = r;

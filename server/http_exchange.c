@@ -210,7 +210,7 @@ static enum MHD_Result send_reply(struct http_listener *l, struct MHD_Connection
 	if (r->fields.failed)
 		r->status = 500;
 	assert(r->status >= 100 && r->status < 600);
-	response = MHD_create_response_from_buffer(r->body_bytes, (void *)(uintptr_t)r->body,
+	response = MHD_create_response_from_buffer(r->body_bytes, (void *)r->body,
 						   r->is_body_static ? MHD_RESPMEM_PERSISTENT
 								     : MHD_RESPMEM_MUST_FREE);
 	if (!response)
@@ -327,6 +327,7 @@ static enum MHD_Result exchange_finish(struct http_listener *l, struct MHD_Conne
 	return send_reply(l, con, x);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the arguments are the library's */
 enum MHD_Result http_exchange_step(void *cls, struct MHD_Connection *con, const char *url,
 				   const char *method, const char *version, const char *upload,
 				   size_t *upload_bytes, void **exchange)

@@ -26,7 +26,7 @@ void http_reply_field(struct http_reply *r, const char *name, const char *format
 static void body_drop(struct http_reply *r)
 {
 	if (!r->is_body_static)
-		free((void *)(uintptr_t)r->body);
+		free((void *)r->body);
 	r->body = NULL;
 	r->body_bytes = 0;
 	r->is_body_static = false;

@@ -174,7 +174,7 @@ static bool is_port(const char *text)
 {
 	size_t len = strspn(text, digits);
 
-	return text[len] == '\0' && len <= 5;
+	return len <= 5 && text[len] == '\0';
 }
 
 bool http_is_loopback_host(const char *host)

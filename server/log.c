@@ -86,29 +86,28 @@ static void put_field(struct line *l, enum config_log_format format, const struc
 	}
 }
 
-size_t log_format_line(char out[LOG_LINE_BYTES], enum config_log_format format, uint64_t wall_us,
-		       enum config_log_level level, const char *event,
-		       const struct log_field *fields, size_t count, uint64_t suppressed)
+size_t log_format_line(char out[LOG_LINE_BYTES], enum config_log_format format,
+		       const struct log_head *head, const struct log_field *fields, size_t count)
 {
+	const struct log_field suppressed = log_number("suppressed", (int64_t)head->suppressed);
 	struct line l = { out, 0 };
-	time_t seconds = (time_t)(wall_us / 1000000);
+	time_t seconds = (time_t)(head->wall_us / 1000000);
 	struct tm tm;
 	char time_text[40];
-	char head[160];
+	char text[160];
 	size_t n;
 
 	gmtime_r(&seconds, &tm);
 	n = strftime(time_text, sizeof(time_text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(time_text + n, sizeof(time_text) - n, ".%06uZ", (unsigned)(wall_us % 1000000));
-	snprintf(head, sizeof(head),
+	snprintf(time_text + n, sizeof(time_text) - n, ".%06uZ",
+		 (unsigned)(head->wall_us % 1000000));
+	snprintf(text, sizeof(text),
 		 format == CONFIG_LOG_JSON ? "{\"time\":\"%s\",\"level\":\"%s\",\"event\":\"%.64s\""
 					   : "time=%s level=%s event=%.64s",
-		 time_text, level_names[level], event);
-	put_text(&l, head);
-	if (suppressed)
-		put_field(
-		    &l, format,
-		    &(struct log_field){ .key = "suppressed", .number = (int64_t)suppressed });
+		 time_text, level_names[head->level], head->event);
+	put_text(&l, text);
+	if (head->suppressed)
+		put_field(&l, format, &suppressed);
 	for (size_t i = 0; i < count; i++)
 		put_field(&l, format, &fields[i]);
 	if (format == CONFIG_LOG_JSON)
@@ -164,7 +163,7 @@ void log_write(enum config_log_level level, const char *event, const struct log_
 {
 	struct pollfd pfd = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[LOG_LINE_BYTES];
-	uint64_t suppressed;
+	struct log_head head = { .level = level, .event = event };
 	struct timespec ts;
 	size_t len;
 	bool is_due;
@@ -172,14 +171,13 @@ void log_write(enum config_log_level level, const char *event, const struct log_
 	if (level < log_level)
 		return;
 	pthread_mutex_lock(&limiter_lock);
-	is_due = log_limiter_take(&limiter, event, clock_now_us(), &suppressed);
+	is_due = log_limiter_take(&limiter, event, clock_now_us(), &head.suppressed);
 	pthread_mutex_unlock(&limiter_lock);
 	if (!is_due)
 		return;
 	clock_gettime(CLOCK_REALTIME, &ts);
-	len = log_format_line(text, log_format,
-			      (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000, level,
-			      event, fields, count, suppressed);
+	head.wall_us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+	len = log_format_line(text, log_format, &head, fields, count);
 	/* A pipe that is ready takes PIPE_BUF bytes at once; one that is not is never waited for. */
 	if (poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT) ||
 	    write(STDERR_FILENO, text, len) != (ssize_t)len)

@@ -57,12 +57,17 @@ uint64_t log_dropped_lines(void);
 
 /* ---- the parts, for tests -------------------------------------------------------------- */
 
+struct log_head {
+	uint64_t wall_us; /* since 1970 */
+	enum config_log_level level;
+	const char *event;
+	uint64_t suppressed; /* lines of this class before this one; 0 is not written */
+};
+
 /** Write one line with its newline; text values are quoted where needed and escaped.
- *  @param wall_us microseconds since 1970
  *  @return its length, at most LOG_LINE_BYTES - 1 */
-size_t log_format_line(char out[LOG_LINE_BYTES], enum config_log_format format, uint64_t wall_us,
-		       enum config_log_level level, const char *event,
-		       const struct log_field *fields, size_t count, uint64_t suppressed);
+size_t log_format_line(char out[LOG_LINE_BYTES], enum config_log_format format,
+		       const struct log_head *head, const struct log_field *fields, size_t count);
 
 struct log_class {
 	const char *event;

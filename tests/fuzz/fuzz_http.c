@@ -60,17 +60,18 @@ static void check_written(const char *text)
 	char problem[PROBLEM_BYTES];
 	char line[LOG_LINE_BYTES];
 	const struct log_field fields[] = { log_text("a", text), log_text("b", text) };
+	const struct log_head head = { .event = "e", .suppressed = 1 };
 	size_t n = problem_write(problem, 400, text);
 	json_t *json = json_loadb(problem, n, 0, NULL);
 
 	assert(json);
 	json_decref(json);
-	n = log_format_line(line, CONFIG_LOG_JSON, 0, CONFIG_LOG_INFO, "e", fields, 2, 1);
+	n = log_format_line(line, CONFIG_LOG_JSON, &head, fields, 2);
 	assert(n < LOG_LINE_BYTES && strchr(line, '\n') == line + n - 1);
 	json = json_loadb(line, n, 0, NULL);
 	assert(json);
 	json_decref(json);
-	n = log_format_line(line, CONFIG_LOG_TEXT, 0, CONFIG_LOG_INFO, "e", fields, 2, 1);
+	n = log_format_line(line, CONFIG_LOG_TEXT, &head, fields, 2);
 	assert(n < LOG_LINE_BYTES && strchr(line, '\n') == line + n - 1);
 }
 

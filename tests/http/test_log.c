@@ -13,8 +13,10 @@ static char line[LOG_LINE_BYTES];
 
 static const char *text_of(enum config_log_format format, const struct log_field *fields, size_t n)
 {
-	size_t len = log_format_line(line, format, 1700000000123456ull, CONFIG_LOG_WARN,
-				     "event_name", fields, n, 0);
+	const struct log_head head = { .wall_us = 1700000000123456ull,
+				       .level = CONFIG_LOG_WARN,
+				       .event = "event_name" };
+	size_t len = log_format_line(line, format, &head, fields, n);
 
 	cr_expect_eq(len, strlen(line));
 	cr_expect_eq(line[len - 1], '\n');
