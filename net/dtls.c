@@ -223,6 +223,22 @@ void dtls_complete(struct dtls *d)
 		note_alert(d, h->alert, true);
 }
 
+void dtls_cancel(struct dtls *d)
+{
+	struct dtls_handshake *h = d->handshake;
+	struct dtls_queue *newer = h->waiting;
+	const uint8_t *bytes;
+	size_t len;
+
+	assert(d->is_lent);
+	d->is_lent = false;
+	h->waiting = h->in;
+	h->in = newer;
+	while ((bytes = dtls_queue_take(newer, &len)) != NULL)
+		dtls_queue_put(h->waiting, bytes, len); /* or lost, as any datagram may be */
+	dtls_queue_clear(newer);
+}
+
 void dtls_step(struct dtls *d, uint64_t now_us)
 {
 	dtls_submit(d, now_us);

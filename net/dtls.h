@@ -109,6 +109,8 @@ uint64_t dtls_deadline_us(const struct dtls *d);
 void dtls_submit(struct dtls *d, uint64_t now_us);
 void dtls_work(struct dtls *d);
 void dtls_complete(struct dtls *d);
+/** Instead of dtls_work() and dtls_complete(): the step is not taken, its datagrams wait on. */
+void dtls_cancel(struct dtls *d);
 /** The three in one, on the owner's thread. */
 void dtls_step(struct dtls *d, uint64_t now_us);
 

@@ -254,6 +254,15 @@ bool transport_work_done(struct transport *t, uint64_t now_us)
 	return true;
 }
 
+void transport_work_cancel(struct transport *t)
+{
+	struct association *a = of(t);
+
+	assert(a->is_step_running && !a->is_zombie);
+	a->is_step_running = false;
+	dtls_cancel(a->dtls);
+}
+
 /* --- input ----------------------------------------------------------------------------- */
 
 static const enum transport_verdict stun_verdicts[ICE_VERDICTS] = {

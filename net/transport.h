@@ -180,6 +180,11 @@ void transport_work_run(struct transport *t);
  *  @return false: the transport had been destroyed meanwhile and is gone now; do not poll */
 bool transport_work_done(struct transport *t, uint64_t now_us);
 
+/** On the owner's thread, instead of both: the step that TRANSPORT_WORK asked for was not begun and
+ *  will not be. Before transport_destroy() of a transport that still waits for a helper; if it
+ *  lives on, poll asks again. */
+void transport_work_cancel(struct transport *t);
+
 /** Would have been TRANSMIT by poll: one close_notify for callers that cannot poll any more.
  *  @return its length, or 0 when there is nothing to close or a step is running */
 size_t transport_close_notify(struct transport *t, uint8_t *out, size_t cap);

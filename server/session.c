@@ -252,8 +252,10 @@ static void take_down(struct session *s)
 
 	while (s->addr_count)
 		drop_addr(s, s->addr_count - 1u);
-	if (s->is_work_wanted)
+	if (s->is_work_wanted) {
 		forget_waiting_work(s);
+		transport_work_cancel(s->transport);
+	}
 	ticker_arm(&w->ticker, &s->timer, UINT64_MAX);
 	lifetime_acknowledge(&s->transport->life);
 	transport_destroy(s->transport);

@@ -249,6 +249,12 @@ static void help(struct world *w, unsigned op)
 	int i;
 
 	w->is_work_held = op & 1;
+	for (i = 0; i < 2 && op & 2; i++) {
+		if (w->end[i].is_working)
+			transport_work_cancel(w->end[i].t);
+		w->end[i].is_working = false;
+		poll_end(w, i);
+	}
 	for (i = 0; i < 2 && !w->is_work_held; i++) {
 		finish_work(w, i);
 		poll_end(w, i);

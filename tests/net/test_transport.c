@@ -391,6 +391,35 @@ Test(transport, closed_while_a_helper_works_is_a_zombie_until_then)
 	cr_expect_eq(live.zombies, 0);
 }
 
+Test(transport, step_that_is_never_begun_can_be_taken_back)
+{
+	struct transport_live live;
+	int again;
+
+	for (again = 0; again < 2; again++) {
+		kit_net_open(net);
+		net->is_work_held = true;
+		kit_net_run(net, net->now_us + S);
+		cr_assert(relay->is_working);
+		transport_work_cancel(relay->t);
+		relay->is_working = false;
+		net->is_work_held = false;
+		if (again) {
+			/* The hello was not lost with it. */
+			kit_net_poll(net, KIT_RELAY);
+			cr_expect_eq(relay->works, 2);
+			cr_expect(kit_net_connect(net, net->now_us + 5 * S));
+		}
+		transport_destroy(relay->t);
+		relay->t = NULL;
+		transport_live(&live);
+		cr_expect_eq(live.transports, 1);
+		cr_expect_eq(live.zombies, 0);
+		kit_net_fini(net);
+		kit_net_init(net);
+	}
+}
+
 Test(transport, datagrams_wait_for_the_helper_up_to_a_limit)
 {
 	uint8_t hello[KIT_DATAGRAM_BYTES];
