@@ -214,10 +214,12 @@ static int start(struct relay *relay, char error[HTTP_ERROR_BYTES])
 	err = start_workers(relay, error);
 	if (err)
 		return err;
-	if (candidates.is_private_only)
+	err = http_create(&relay->http, relay->loop, c, relay->registry, error);
+	/* After all that can fail: a relay that does not start says only why. */
+	if (!err && candidates.is_private_only)
 		log_event(CONFIG_LOG_WARN, "private_addresses_only",
 			  log_text("hint", "peers elsewhere cannot reach them: --advertise IP"));
-	return http_create(&relay->http, relay->loop, c, relay->registry, error);
+	return err;
 }
 
 static void report_buffers(const struct relay *relay)
