@@ -9,6 +9,7 @@
 
 #include "net/random.h"
 #include "server/http_internal.h"
+#include "server/log.h"
 
 enum {
 	HEAD_TIMEOUT_US = 5 * 1000000,
@@ -396,6 +397,24 @@ static int listeners_open(struct http *h, char error[HTTP_ERROR_BYTES])
 	return err;
 }
 
+static void warn(const struct http *h)
+{
+	const struct config *c = h->ctx.config;
+
+	if (!h->listeners[0].is_tls && !config_address_is_loopback(&c->http.listen) &&
+	    c->tokens.publish.count + c->tokens.watch.count + c->tokens.admin.count > 0)
+		log_event(
+		    CONFIG_LOG_WARN, "plain_http",
+		    log_text("hint",
+			     "tokens can be read on the way: set http.cert and http.key, or put "
+			     "a proxy with HTTPS in front"));
+	if (c->is_secret_readable)
+		log_event(CONFIG_LOG_WARN, "secrets_readable",
+			  log_text("hint",
+				   "others on this host may read the configuration file with its "
+				   "tokens: chmod 600"));
+}
+
 int http_create(struct http **out, struct loop *loop, const struct config *c, struct registry *r,
 		char error[HTTP_ERROR_BYTES])
 {
@@ -424,6 +443,7 @@ int http_create(struct http **out, struct loop *loop, const struct config *c, st
 		http_destroy(h);
 		return err;
 	}
+	warn(h);
 	*out = h;
 	return 0;
 }
