@@ -271,7 +271,7 @@ lint-tidy:
 lint-cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr -j $(JOBS) --std=c11 \
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
-		-I. -D_GNU_SOURCE -DSLUICE_IPSECMB=1 $(wildcard $(LAYERS))
+		$(filter-out -include banned.h,$(CPPFLAGS)) $(wildcard $(LAYERS))
 format:
 	@clang-format-14 -i $(SOURCES)
 
