@@ -215,7 +215,7 @@ e2e: all tools
 browser: all tools
 	@tests/run.sh tests/browser
 bench: all tools $(addprefix $(BUILD)/,$(call names,$(BENCHES)))
-	@set -e; for script in $(wildcard tests/bench/bench_*.sh); do $$script; done
+	@set -e; for script in $(wildcard tests/bench/bench_*.py); do $$script; done
 
 # The packages first, then by a make that can see them.
 test: deps-test
