@@ -190,9 +190,10 @@ def run(names, limit_s=280):
     signal.alarm(limit_s)
     tests = [(name, f) for name, f in names.items() if name.startswith("test_") and callable(f)]
     for name, test in tests:
-        print(name, flush=True)
+        began = time.monotonic()
         try:
             test()
+            print(f"{name} ({time.monotonic() - began:.1f} s)", flush=True)
         except BaseException:  # pylint: disable=broad-except
             traceback.print_exc(file=sys.stdout)
             print(f"FAILED {name}", flush=True)
