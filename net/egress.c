@@ -253,6 +253,23 @@ static bool is_gso_refusal(const struct message *m, int error)
 	       (error == EINVAL || error == EMSGSIZE || error == EIO);
 }
 
+/* @return 0, -EAGAIN when the socket is full (full_errno says how), or another negative errno */
+static int send_one(struct egress *e, const struct msghdr *hdr)
+{
+	ssize_t sent;
+
+	do {
+		e->stats.calls++;
+		sent = sendmsg(e->fd, hdr, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	if (sent >= 0)
+		return 0;
+	if (!is_full(errno))
+		return -errno;
+	e->full_errno = errno;
+	return -EAGAIN;
+}
+
 /* A message whose GSO form was refused, datagram by datagram. @return false when blocked */
 static bool send_singly(struct egress *e, unsigned i)
 {
@@ -271,14 +288,12 @@ static bool send_singly(struct egress *e, unsigned i)
 
 		iov.iov_base = e->arena + m->start + at;
 		iov.iov_len = left < m->segment_bytes ? left : m->segment_bytes;
-		e->stats.calls++;
-		if (sendmsg(e->fd, &hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-			if (errno == EINTR)
-				continue;
-			if (is_full(errno)) {
-				e->full_errno = errno;
-				return false;
-			}
+		switch (send_one(e, &hdr)) {
+		case 0:
+			break;
+		case -EAGAIN:
+			return false;
+		default:
 			give_up(e, m, -errno);
 			return true;
 		}

@@ -415,6 +415,13 @@ static void warn(const struct http *h)
 				   "tokens: chmod 600"));
 }
 
+static void on_settled(void *arg, const uint8_t client[16])
+{
+	struct http *h = arg;
+
+	limits_half_open_release(h->ctx.limits, client);
+}
+
 int http_create(struct http **out, struct loop *loop, const struct config *c, struct registry *r,
 		char error[HTTP_ERROR_BYTES])
 {
@@ -443,6 +450,7 @@ int http_create(struct http **out, struct loop *loop, const struct config *c, st
 		http_destroy(h);
 		return err;
 	}
+	registry_on_settled(r, on_settled, h);
 	warn(h);
 	*out = h;
 	return 0;
@@ -463,6 +471,7 @@ void http_destroy(struct http *h)
 			MHD_stop_daemon(l->daemon);
 	}
 	assert(!h->oldest);
+	registry_on_settled(h->ctx.registry, NULL, NULL);
 	if (h->sweep)
 		loop_timer_close(h->sweep);
 	limits_destroy(h->ctx.limits);

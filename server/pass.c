@@ -6,6 +6,7 @@
  */
 #include "server/pass.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +96,9 @@ static bool queue(struct viewer *v, struct viewer_track *t, struct slab *slab, b
 
 	if (!socket)
 		return true; /* no way to it just now: as if lost on the wire */
-	if (batch->count == BATCH_JOBS)
+	if (batch->count >= BATCH_JOBS)
 		pass_finish(w);
+	assert(batch->count < BATCH_JOBS);
 	job = &batch->jobs[batch->count];
 	header = batch->headers[batch->count];
 	*job = (struct seal_job){

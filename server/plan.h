@@ -76,7 +76,9 @@ struct plan {
 
 	/* Control's own. */
 	char etag[REGISTRY_ETAG_BYTES];
-	bool is_over; /* ended: kept a little, for its owner to ask why */
+	uint8_t client[16]; /* who asked for it */
+	bool is_half_open;  /* answered, but not connected yet */
+	bool is_over;       /* ended: kept a little, for its owner to ask why */
 	bool is_listed_by_id;
 	uint64_t over_us;
 	char first_mid[SDP_MAX_MID_BYTES + 1]; /* of the first bundled m-line, and its kind */

@@ -135,6 +135,8 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 	}
 	if (p->role == PLAN_PUBLISHER)
 		measure(p, now_us);
+	if (atomic_load_explicit(&p->state, memory_order_relaxed) >= PLAN_CONNECTED)
+		registry_settle(r, p);
 	/* Two rounds of grace for the letter. */
 	if (atomic_load(&p->state) == PLAN_CLOSED) {
 		if (p->over_us == 0)
@@ -208,6 +210,13 @@ int registry_create(struct registry **out, struct loop *loop, struct worker_shar
 	loop_timer_arm(r->timer, r->started_us + REGISTRY_TICK_US);
 	*out = r;
 	return 0;
+}
+
+void registry_on_settled(struct registry *r,
+			 void (*on_settled)(void *arg, const uint8_t client[16]), void *arg)
+{
+	r->on_settled = on_settled;
+	r->on_settled_arg = arg;
 }
 
 void registry_drain(struct registry *r)

@@ -44,13 +44,19 @@ struct registry_reply {
 	unsigned retry_after_s; /* 0: none */
 };
 
-/** WHIP: an offer to send `stream`. The name has been validated. */
+/** WHIP: an offer to send `stream`. The name has been validated.
+ *  @param client who asks, for registry_on_settled(): the layout of struct net_addr */
 void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
-		      struct registry_reply *reply);
+		      const uint8_t client[16], struct registry_reply *reply);
 
 /** WHEP: an offer to receive `stream`. */
 void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
-		    struct registry_reply *reply);
+		    const uint8_t client[16], struct registry_reply *reply);
+
+/** Have `on_settled` called once for each session that was answered REGISTRY_OK: when it is no
+ *  longer half open, because it connected or because it ended. NULL: none. */
+void registry_on_settled(struct registry *r,
+			 void (*on_settled)(void *arg, const uint8_t client[16]), void *arg);
 
 /** Trickle (no body in the reply) or ICE restart (an sdpfrag in the reply, new etag).
  *  @param if_match the header's value as sent, NULL when absent

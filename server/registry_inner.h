@@ -48,6 +48,9 @@ struct registry {
 	uint32_t plan_count, over_count, unclaimed;
 	uint64_t next_number;
 
+	void (*on_settled)(void *arg, const uint8_t client[16]);
+	void *on_settled_arg;
+
 	unsigned workers_stopped;
 	bool is_draining;
 	void (*on_stopped)(void *arg);
@@ -71,6 +74,8 @@ bool registry_list_plan(struct registry *r, struct plan *p);
 void registry_hide_id(struct registry *r, struct plan *p);
 /** Ended: nobody can reach it any more; its owner may still ask why. Idempotent. */
 void registry_plan_over(struct registry *r, struct plan *p);
+/** It is half open no more. Idempotent. */
+void registry_settle(struct registry *r, struct plan *p);
 /** Off the list; the list's reference goes. */
 void registry_unlist_plan(struct registry *r, struct plan *p);
 /** Nobody claimed it, and from now on nobody can. @return false: somebody has */

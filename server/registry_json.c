@@ -154,9 +154,10 @@ json_t *registry_session_status(struct registry *r, const char *id)
 static json_t *tracks_json(const struct stream_entry *e)
 {
 	static const char *const kinds[] = { "audio", "video" };
+	const struct plan *publisher = e->publisher;
 	json_t *list = json_array();
 
-	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
+	for (unsigned kind = 0; publisher && kind < STREAM_TRACKS; kind++) {
 		const struct negotiated_codec *c = stream_entry_codec(e, (enum media_kind)kind);
 
 		if (c)
@@ -164,7 +165,7 @@ static json_t *tracks_json(const struct stream_entry *e)
 			    list,
 			    json_pack("{s:s, s:s, s:s, s:i, s:o}", "kind", kinds[kind], "codec",
 				      codec_name(c->codec), "parameters", c->fmtp, "layers", 1,
-				      "bitrate_bps", number(e->publisher->bitrate_bps[kind])));
+				      "bitrate_bps", number(publisher->bitrate_bps[kind])));
 	}
 	return list;
 }

@@ -149,24 +149,30 @@ static void worker_metrics(const struct registry *r, struct text *out)
 }
 
 /* Cumulative buckets whose upper bounds are powers of two. */
-static void histogram(const struct registry *r, struct text *out, const char *name,
-		      const char *help, size_t offset, unsigned slots, double unit)
+struct histogram {
+	const char *name, *help;
+	size_t offset; /* of the first slot in struct worker_counters */
+	unsigned slots;
+	double unit; /* upper bound of the first slot */
+};
+
+static void histogram(const struct registry *r, struct text *out, const struct histogram *h)
 {
-	head(out, name, "histogram", help);
+	head(out, h->name, "histogram", h->help);
 	for (unsigned w = 0; w < r->shared->workers; w++) {
 		const struct worker_counters *c = worker_counters(r->shared->team[w]);
 		uint64_t sum = 0;
 
-		for (unsigned i = 0; i < slots; i++) {
-			sum += read_at(c, offset + i * sizeof(counter));
-			if (i + 1 < slots)
-				text_printf(out, "%s_bucket{worker=\"%u\",le=\"%g\"} %llu\n", name,
-					    w, (double)(UINT64_C(1) << i) * unit,
+		for (unsigned i = 0; i < h->slots; i++) {
+			sum += read_at(c, h->offset + i * sizeof(counter));
+			if (i + 1 < h->slots)
+				text_printf(out, "%s_bucket{worker=\"%u\",le=\"%g\"} %llu\n",
+					    h->name, w, (double)(UINT64_C(1) << i) * h->unit,
 					    (unsigned long long)sum);
 		}
-		text_printf(out, "%s_bucket{worker=\"%u\",le=\"+Inf\"} %llu\n", name, w,
+		text_printf(out, "%s_bucket{worker=\"%u\",le=\"+Inf\"} %llu\n", h->name, w,
 			    (unsigned long long)sum);
-		text_printf(out, "%s_count{worker=\"%u\"} %llu\n", name, w,
+		text_printf(out, "%s_count{worker=\"%u\"} %llu\n", h->name, w,
 			    (unsigned long long)sum);
 	}
 }
@@ -196,10 +202,23 @@ static void registry_own(const struct registry *r, struct text *out)
 
 void registry_metrics(struct registry *r, struct text *out)
 {
+	static const struct histogram messages = {
+		"sluice_message_datagrams",
+		"Datagrams of a send message.",
+		WORKER_METRIC(egress_histogram),
+		7,
+		1.0,
+	};
+	static const struct histogram turns = {
+		"sluice_loop_turn_seconds",
+		"How long turns of the event loop took.",
+		WORKER_METRIC(lag_slots),
+		WORKER_LAG_SLOTS,
+		2e-6,
+	};
+
 	registry_own(r, out);
 	worker_metrics(r, out);
-	histogram(r, out, "sluice_message_datagrams", "Datagrams of a send message.",
-		  WORKER_METRIC(egress_histogram), 7, 1.0);
-	histogram(r, out, "sluice_loop_turn_seconds", "How long turns of the event loop took.",
-		  WORKER_METRIC(lag_slots), WORKER_LAG_SLOTS, 2e-6);
+	histogram(r, out, &messages);
+	histogram(r, out, &turns);
 }

@@ -117,13 +117,21 @@ static void restart(struct registry *r, struct plan *p, const struct sdpfrag *fr
 	memcpy(reply->etag, p->etag, sizeof(reply->etag));
 }
 
+/* Trickled candidates need no answer: an ICE-lite agent waits to be checked. */
+static void apply_fragment(struct registry *r, struct plan *p, const struct sdpfrag *frag,
+			   struct registry_reply *reply)
+{
+	if (frag->ufrag[0] && strcmp(frag->ufrag, p->remote_ufrag) != 0)
+		restart(r, p, frag, reply);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): one parameter a part of the request */
 void registry_patch(struct registry *r, const char *id, const char *text, size_t len,
 		    const char *if_match, bool strict, struct registry_reply *reply)
 {
 	struct plan *p = registry_plan_by_id(r, id);
 	struct sdpfrag *frag;
 	struct sdp_error error;
-	bool is_restart;
 
 	*reply = (struct registry_reply){ .status = REGISTRY_OK };
 	if (!p || p->is_over) {
@@ -138,11 +146,8 @@ void registry_patch(struct registry *r, const char *id, const char *text, size_t
 	if (sdpfrag_parse(frag, text, len, &error) != SDP_OK) {
 		reply->status = REGISTRY_UNPARSABLE;
 		snprintf(reply->reason, sizeof(reply->reason), "%s", error.text);
-	} else {
-		is_restart = frag->ufrag[0] && strcmp(frag->ufrag, p->remote_ufrag) != 0;
-		/* Trickled candidates need no answer: an ICE-lite agent waits to be checked. */
-		if (check_tag(p, if_match, strict, reply) && is_restart)
-			restart(r, p, frag, reply);
+	} else if (check_tag(p, if_match, strict, reply)) {
+		apply_fragment(r, p, frag, reply);
 	}
 	free(frag);
 }

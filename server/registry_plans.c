@@ -132,11 +132,19 @@ static void leave_directory(struct registry *r, struct plan *p)
 		directory_remove(r->shared->directory, p->former_ufrag);
 }
 
+void registry_settle(struct registry *r, struct plan *p)
+{
+	if (p->is_half_open && r->on_settled)
+		r->on_settled(r->on_settled_arg, p->client);
+	p->is_half_open = false;
+}
+
 /* Ended: nobody can reach it any more; its owner may still ask why. */
 void registry_plan_over(struct registry *r, struct plan *p)
 {
 	if (p->is_over)
 		return;
+	registry_settle(r, p);
 	p->is_over = true;
 	p->over_us = clock_now_us();
 	r->over_count++;

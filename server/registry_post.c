@@ -134,6 +134,19 @@ static bool admit(struct registry *r, struct stream_entry *e, struct plan *p,
 	return false;
 }
 
+/* An answered session is half open from here on; a stream made for a refused offer goes. */
+static void finish_post(struct registry *r, struct stream_entry *e, const uint8_t client[16],
+			const struct registry_reply *reply)
+{
+	if (reply->status == REGISTRY_OK) {
+		memcpy(r->newest->client, client, sizeof(r->newest->client));
+		r->newest->is_half_open = true;
+	} else if (e && e->plans == 0 && !e->publisher && !e->incoming) {
+		e->plans = 1;
+		registry_leave_stream(r, e->stream);
+	}
+}
+
 static void plan_publisher(struct registry *r, struct stream_entry *e, const struct sdp *offer,
 			   const struct negotiated *n, struct registry_reply *reply)
 {
@@ -158,7 +171,7 @@ static void plan_publisher(struct registry *r, struct stream_entry *e, const str
 }
 
 void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
-		      struct registry_reply *reply)
+		      const uint8_t client[16], struct registry_reply *reply)
 {
 	struct answer_policy policy;
 	struct negotiated *n = NULL;
@@ -189,10 +202,7 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	else
 		reply->status = status_of(verdict);
 out:
-	if (e && e->plans == 0 && !e->publisher) {
-		e->plans = 1; /* made for this offer alone */
-		registry_leave_stream(r, e->stream);
-	}
+	finish_post(r, e, client, reply);
 	free(n);
 	free(sdp);
 }
@@ -281,7 +291,7 @@ static void plan_viewer(struct registry *r, struct stream_entry *e, const struct
 }
 
 void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
-		    struct registry_reply *reply)
+		    const uint8_t client[16], struct registry_reply *reply)
 {
 	struct stream_entry *e = registry_find_stream(r, stream);
 	struct answer_policy policy;
@@ -318,6 +328,7 @@ void registry_watch(struct registry *r, const char *stream, const char *offer, s
 		registry_refuse(reply, REGISTRY_FULL,
 				"the server carries as many streams as it may");
 out:
+	finish_post(r, e, client, reply);
 	free(n);
 	free(sdp);
 }

@@ -177,8 +177,8 @@ static void next_publisher(struct registry *r, struct stream_entry *e)
 
 void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed)
 {
-	struct stream *stream = feed ? feed->stream : plan->stream;
-	struct stream_entry *e = r->streams[stream->slot];
+	struct stream *stream = feed ? feed->stream : plan ? plan->stream : NULL;
+	struct stream_entry *e = stream ? r->streams[stream->slot] : NULL;
 
 	if (!e || e->stream != stream) {
 		feed_destroy(feed);

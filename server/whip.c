@@ -214,11 +214,19 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 	struct registry_reply answer = { .status = REGISTRY_UNPARSABLE };
 	const char *offer = req->body ? req->body : "";
 
+	if (!limits_half_open_take(ctx->limits, req->client_ip, req->now_us)) {
+		http_reply_field(reply, "Retry-After", "%d", BUSY_RETRY_S);
+		http_reply_problem(reply, 429, "too many sessions of this client wait to connect");
+		return;
+	}
 	if (req->route.kind == HTTP_ROUTE_WHIP)
-		registry_publish(ctx->registry, req->route.name, offer, req->body_bytes, &answer);
+		registry_publish(ctx->registry, req->route.name, offer, req->body_bytes,
+				 req->client_ip, &answer);
 	else
-		registry_watch(ctx->registry, req->route.name, offer, req->body_bytes, &answer);
+		registry_watch(ctx->registry, req->route.name, offer, req->body_bytes,
+			       req->client_ip, &answer);
 	if (answer.status != REGISTRY_OK) {
+		limits_half_open_release(ctx->limits, req->client_ip);
 		refuse(&answer, reply);
 	} else {
 		http_reply_field(reply, "Location", "/session/%s", answer.session_id);

@@ -13,16 +13,20 @@ static void reply_fill(struct registry_reply *reply)
 	reply->body_bytes = reply->body ? strlen(reply->body) : 0;
 }
 
+static void (*settled)(void *arg, const uint8_t client[16]);
+static void *settled_arg;
+
 static void note(char out[DOUBLE_TEXT_BYTES], const char *text)
 {
 	snprintf(out, DOUBLE_TEXT_BYTES, "%s", text);
 }
 
 void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
-		      struct registry_reply *reply)
+		      const uint8_t client[16], struct registry_reply *reply)
 {
 	(void)r;
 	(void)offer;
+	(void)client;
 	d->publishes++;
 	d->body_bytes = len;
 	note(d->stream, stream);
@@ -30,10 +34,11 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 }
 
 void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
-		    struct registry_reply *reply)
+		    const uint8_t client[16], struct registry_reply *reply)
 {
 	(void)r;
 	(void)offer;
+	(void)client;
 	d->watches++;
 	d->body_bytes = len;
 	note(d->stream, stream);
@@ -116,4 +121,17 @@ void registry_metrics(struct registry *r, struct text *out)
 {
 	(void)r;
 	text_printf(out, "# registry\n");
+}
+
+void registry_on_settled(struct registry *r,
+			 void (*on_settled)(void *arg, const uint8_t client[16]), void *arg)
+{
+	(void)r;
+	settled = on_settled;
+	settled_arg = arg;
+}
+
+void registry_double_settle(const uint8_t client[16])
+{
+	settled(settled_arg, client);
 }

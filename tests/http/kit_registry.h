@@ -21,6 +21,9 @@ struct registry_double {
 	bool is_strict;
 };
 
+/** Call what registry_on_settled() was given. */
+void registry_double_settle(const uint8_t client[16]);
+
 extern struct registry_double registry_double;
 
 #endif

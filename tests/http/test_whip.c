@@ -333,3 +333,24 @@ Test(whip, readiness_follows_the_registry)
 	cr_expect_eq(relay_status(relay_ask("GET /healthz HTTP/1.1\r\n" HOST "\r\n")), 200);
 	relay_stop();
 }
+
+Test(whip, a_client_may_have_only_so_many_sessions_that_are_not_connected)
+{
+	static const uint8_t client[16] = { [10] = 0xff, 0xff, 198, 51, 100, 7 };
+	const char *from = "X-Forwarded-For: 198.51.100.7\r\nAuthorization: Bearer w\r\n";
+
+	relay_start("http: {trusted_proxies: [127.0.0.1/32]}\n"
+		    "tokens: {watch: [w]}\nlimits: {half_open_per_ip: 2}\n");
+	answers(REGISTRY_OK, "");
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 201);
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 201);
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 429);
+	registry_double_settle(client); /* one of them connected, or ended */
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 201);
+	answers(REGISTRY_FULL, "full"); /* a refused one counts no longer than its answer */
+	registry_double_settle(client);
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 503);
+	answers(REGISTRY_OK, "");
+	cr_expect_eq(relay_status(post("/whep/cam", from)), 201);
+	relay_stop();
+}

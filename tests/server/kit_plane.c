@@ -442,9 +442,11 @@ static void post(struct kit_peer *peer)
 	len = offer_write(&offer, text, OFFER_MAX_BYTES);
 	assert(len > 0);
 	if (peer->config.publishes)
-		registry_publish(p->registry, peer->stream, text, (size_t)len, &reply);
+		registry_publish(p->registry, peer->stream, text, (size_t)len,
+				 (const uint8_t[16]){ 0 }, &reply);
 	else
-		registry_watch(p->registry, peer->stream, text, (size_t)len, &reply);
+		registry_watch(p->registry, peer->stream, text, (size_t)len,
+			       (const uint8_t[16]){ 0 }, &reply);
 	free(text);
 	peer->status = reply.status;
 	if (reply.status == REGISTRY_OK) {
