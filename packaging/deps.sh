@@ -16,7 +16,7 @@ lint=(git clang-14 clang-format-14 clang-tidy-14 cppcheck)
 # clang and its runtimes for the fuzzers; llvm for readable sanitizer reports.
 test=(git libcriterion-dev
 	clang-14 libclang-rt-14-dev llvm-14
-	curl openssl python3 python3-aiortc python3-gi
+	curl openssl python3 python3-aiortc python3-gi python3-gst-1.0
 	gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 	gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
 	gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-nice
