@@ -30,6 +30,8 @@ struct association {
 	bool is_step_running, is_zombie;
 	bool has_keys, wants_release, wants_connected;
 	bool has_notified_peer, has_told_closed;
+	bool keep_keys;
+	struct seal_keys kept; /* profile 0: none */
 
 	uint64_t created_us, validated_us, connected_us; /* the last two 0: not yet */
 	uint64_t authentic_us, told_ice_us;
@@ -88,6 +90,7 @@ int transport_create(struct transport **out, uint64_t now_us, const struct trans
 	a->ice_role = config->ice_role;
 	a->dtls_role = config->dtls_role;
 	a->created_us = now_us;
+	a->keep_keys = config->keep_keys;
 	atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
 	*out = &a->t;
 	return 0;
@@ -129,6 +132,8 @@ static int make_seals(struct association *a)
 	err = seal_tx_create(&a->tx, a->engine, &tx);
 	if (!err)
 		err = seal_rx_create(&a->t.rx, a->engine, &rx);
+	if (a->keep_keys)
+		a->kept = rx;
 	memset(&tx, 0, sizeof(tx));
 	memset(&rx, 0, sizeof(rx));
 	return err;
@@ -403,6 +408,14 @@ int transport_ice_restart(struct transport *t, uint64_t now_us, const struct ice
 			  const struct ice_credentials *remote)
 {
 	return ice_agent_restart(of(t)->ice, now_us, local, remote);
+}
+
+int transport_kept_keys(const struct transport *t, struct seal_keys *rx)
+{
+	if (!of_const(t)->keep_keys)
+		return -ENOTSUP;
+	*rx = of_const(t)->kept;
+	return rx->profile ? 0 : -EAGAIN;
 }
 
 /* --- output ---------------------------------------------------------------------------- */

@@ -79,6 +79,7 @@ struct transport_config {
 	struct seal_engine *engine;          /* the worker's; outlives the transport */
 	uint64_t tie_breaker;                /* ICE_CONTROLLING; random */
 	uint8_t seed[ICE_SEED_BYTES];        /* transaction ids; random */
+	bool keep_keys; /* for transport_kept_keys(): a measuring client's, never the relay's */
 };
 
 /** @return 0, -ENOMEM, or -EINVAL (a ufrag or password shorter or longer than ICE allows) */
@@ -142,6 +143,13 @@ int transport_add_remote(struct transport *t, uint64_t now_us, const struct net_
  *  valid check under the new. @return 0 or -EINVAL (nothing changes) */
 int transport_ice_restart(struct transport *t, uint64_t now_us, const struct ice_credentials *local,
 			  const struct ice_credentials *remote);
+
+/**
+ * The key of what the peer sends, for an independent check of what arrives. The caller wipes it.
+ *
+ * @return 0; -EAGAIN before the handshake ended; -ENOTSUP without keep_keys
+ */
+int transport_kept_keys(const struct transport *t, struct seal_keys *rx);
 
 /* --- output ---------------------------------------------------------------------------- */
 
