@@ -1,0 +1,266 @@
+"use strict";
+// What the tests with a browser share: a relay of their own, browsers, numbers read from pixels.
+//
+// Every wait has a bound that a slow machine does not reach. A failure prints the relay's last
+// words and what the pages' consoles said. Sources are CommonJS: Node.js takes a test, a file
+// without an extension, for nothing else.
+
+const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const os = require("node:os");
+const path = require("node:path");
+const readline = require("node:readline");
+
+const BUILD = process.env.BUILD ?? "build";
+const CHROMIUM = "/usr/bin/chromium";
+const LIMIT_MS = 280_000; // of a whole test
+const LOG_LINES = 25;
+
+const children = new Set(); // processes of ours that run
+const consoles = []; // what pages said
+
+function start(program, args, options = {}) {
+	if (!fs.existsSync(program))
+		throw new Error(`${program} is missing: make builds it`);
+	const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...options });
+	child.ended = new Promise((resolve) => child.once("exit", (code, signal) => {
+		children.delete(child);
+		resolve({ code, signal });
+	}));
+	children.add(child);
+	return child;
+}
+
+function bounded(promise, ms, what) {
+	let timer;
+	const late = new Promise((_, reject) => {
+		timer = setTimeout(() => reject(new Error(`after ${ms / 1000} s still not: ${what}`)), ms);
+	});
+	return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+// Starts a relay on free ports of 127.0.0.1 in a temporary folder.
+class Relay {
+	static async start(...flags) {
+		const relay = new Relay();
+		relay.folder = fs.mkdtempSync(path.join(os.tmpdir(), "sluice-browser-"));
+		relay.log = [];
+		const config = path.join(relay.folder, "sluice.yaml");
+		fs.writeFileSync(config, "drain_ms: 0\n");
+		relay.child = start(path.join(BUILD, "sluice"),
+			["-c", config, "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", ...flags]);
+		readline.createInterface({ input: relay.child.stderr }).on("line", (line) => relay.log.push(line));
+		const ready = new Promise((resolve) =>
+			readline.createInterface({ input: relay.child.stdout }).once("line", resolve));
+		Relay.all.push(relay);
+		const ended = relay.child.ended.then((end) => `ended ${JSON.stringify(end)}`);
+		const line = await bounded(Promise.race([ready, ended]), 30_000, "the relay is ready");
+		const found = /^ready http=(\S+) /.exec(line);
+		if (!found)
+			throw new Error(`the relay did not start: ${line}`);
+		relay.url = `http://${found[1]}`;
+		return relay;
+	}
+
+	async get(where) {
+		const answer = await fetch(this.url + where);
+		if (!answer.ok)
+			throw new Error(`${where}: ${answer.status}`);
+		return answer.json();
+	}
+
+	// SIGTERM has to end it, with status 0.
+	async stop() {
+		this.child.kill("SIGTERM");
+		const { code, signal } = await bounded(this.child.ended, 60_000, "the relay has ended");
+		if (code !== 0)
+			throw new Error(`the relay ended with ${code ?? signal}`);
+		fs.rmSync(this.folder, { recursive: true, force: true });
+	}
+}
+Relay.all = [];
+
+// --- Browsers ------------------------------------------------------------------------------------
+
+// The pages do not show their connections; a test that counts needs them.
+function keepConnections() {
+	const Native = window.RTCPeerConnection;
+	window.connections = [];
+	window.RTCPeerConnection = class extends Native {
+		constructor(...args) {
+			super(...args);
+			window.connections.push(this);
+		}
+	};
+}
+
+async function browse(url) {
+	let chromium;
+	try {
+		({ chromium } = require("playwright-core"));
+	} catch {
+		throw new Error("playwright-core is missing: make modules installs it");
+	}
+	const browser = await chromium.launch({
+		executablePath: CHROMIUM,
+		headless: true,
+		timeout: 60_000,
+		handleSIGTERM: false, // run() ends what it started
+		args: [
+			"--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+			"--disable-component-update", "--disable-sync", "--no-proxy-server",
+			"--autoplay-policy=no-user-gesture-required", "--allow-loopback-in-peer-connection",
+			// A page nobody looks at draws and decodes like one that somebody does.
+			"--disable-background-timer-throttling", "--disable-renderer-backgrounding",
+			"--disable-backgrounding-occluded-windows",
+		],
+	});
+	const page = await browser.newPage();
+	const where = new URL(url).pathname;
+	page.on("console", (message) => consoles.push(`${where}: ${message.text()}`));
+	page.on("pageerror", (error) => consoles.push(`${where}: ${error.message}`));
+	await page.addInitScript(keepConnections);
+	await page.goto(url, { timeout: 60_000 });
+	return page;
+}
+
+// --- What a viewer gets --------------------------------------------------------------------------
+
+// Of the page's newest connection; null before there are any.
+function counts(page) {
+	return page.evaluate(async () => {
+		const report = await window.connections.at(-1)?.getStats();
+		const out = {};
+		report?.forEach((s) => {
+			if (s.type !== "inbound-rtp")
+				return;
+			out.atMs = s.timestamp;
+			out[s.kind] = {
+				frames: s.framesDecoded ?? 0,
+				packets: s.packetsReceived,
+				lost: s.packetsLost,
+				energy: s.totalAudioEnergy ?? 0,
+				seconds: s.totalSamplesDuration ?? 0,
+				codec: report.get(s.codecId)?.mimeType ?? "",
+			};
+		});
+		return out.video && out.audio ? out : null;
+	});
+}
+
+// The picture now shown, scaled to 640x360: its brightness, byte by byte.
+async function capture(page) {
+	const text = await page.evaluate(() => {
+		const video = document.querySelector("video");
+		const canvas = document.createElement("canvas");
+		canvas.width = 640;
+		canvas.height = 360;
+		const g = canvas.getContext("2d", { willReadFrequently: true });
+		g.drawImage(video, 0, 0, 640, 360);
+		const { data } = g.getImageData(0, 0, 640, 360);
+		let out = "";
+		for (let i = 0; i < data.length; i += 4)
+			out += String.fromCharCode((data[i] + 2 * data[i + 1] + data[i + 2]) >> 2);
+		return btoa(out);
+	});
+	return Buffer.from(text, "base64");
+}
+
+// The number in the row of 28 squares at (40, 300), each 20x24: white, black, 24 bits, the highest
+// first, their parity, white. Null when there is no such row.
+function numberIn(picture) {
+	const bits = [];
+	for (let square = 0; square < 28; square++) {
+		let sum = 0;
+		for (let y = 308; y < 316; y++)
+			for (let x = 46; x < 54; x++)
+				sum += picture[y * 640 + x + square * 20];
+		bits.push(sum / 64 > 127 ? 1 : 0);
+	}
+	const number = bits.slice(2, 26).reduce((n, bit) => n * 2 + bit, 0);
+	const ones = bits.slice(2, 26).filter((bit) => bit).length;
+	const isRow = bits[0] === 1 && bits[1] === 0 && bits[26] === ones % 2 && bits[27] === 1;
+	return isRow ? number : null;
+}
+
+// Samples until good() of one returns a true value, and returns that.
+async function until(what, good, ms = 60_000) {
+	const end = Date.now() + ms;
+	for (;;) {
+		const value = await good();
+		if (value)
+			return value;
+		if (Date.now() > end)
+			throw new Error(`after ${ms / 1000} s still not: ${what}`);
+		await new Promise((resolve) => setTimeout(resolve, 100));
+	}
+}
+
+// Frames a second and audio energy over 5 s of the browser's own clock. A machine that is busy with
+// something else for a moment gets other chances: the first good 5 s count.
+async function playsWell(page, minFps) {
+	const seen = [];
+	for (let attempt = 0; attempt < 8; attempt++) {
+		const before = await until("the viewer gets picture and sound", () => counts(page));
+		const after = await until("5 s have passed", async () => {
+			const now = await counts(page);
+			return now && now.atMs - before.atMs >= 5000 ? now : null;
+		});
+		const seconds = (after.atMs - before.atMs) / 1000;
+		const result = {
+			fps: (after.video.frames - before.video.frames) / seconds,
+			energy: after.audio.energy - before.audio.energy,
+			codec: after.video.codec,
+			lost: after.video.lost,
+		};
+		seen.push(result);
+		if (result.fps >= minFps && result.energy > 0)
+			return result;
+	}
+	throw new Error(`never ${minFps} frames a second and sound over 5 s: ${JSON.stringify(seen)}`);
+}
+
+// --- The test ------------------------------------------------------------------------------------
+
+function check(isTrue, what) {
+	if (!isTrue)
+		throw new Error(what);
+}
+
+// A page that is left ends its session; the browser's end alone would leave that to a timeout.
+async function leave(relay, pages) {
+	for (const page of pages)
+		await page.goto("about:blank");
+	await until("no session is left", async () => (await relay.get("/api/sessions")).length === 0, 20_000);
+	for (const page of pages)
+		await page.context().browser().close();
+}
+
+function abandon(error) {
+	console.log(error.stack ?? String(error));
+	for (const relay of Relay.all)
+		console.log(`the relay's last words:\n    ${relay.log.slice(-LOG_LINES).join("\n    ")}`);
+	if (consoles.length)
+		console.log(`the pages said:\n    ${consoles.slice(-LOG_LINES).join("\n    ")}`);
+	for (const child of children)
+		child.kill("SIGKILL");
+	process.exit(1);
+}
+
+// Runs {name: async function} one after the other.
+async function run(tests) {
+	process.on("SIGTERM", () => abandon(new Error("ended from outside")));
+	setTimeout(() => abandon(new Error("the test's time is up")), LIMIT_MS).unref();
+	try {
+		for (const [name, test] of Object.entries(tests)) {
+			const began = Date.now();
+			const result = await test();
+			console.log(`${name} (${(Date.now() - began) / 1000} s) ${JSON.stringify(result ?? "")}`);
+		}
+	} catch (error) {
+		abandon(error);
+	}
+	process.exit(0);
+}
+
+module.exports = { BUILD, Relay, browse, capture, check, counts, leave, numberIn, playsWell, run, start, until };
