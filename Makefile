@@ -210,9 +210,19 @@ docs/config.md: $(B)/config_reference
 	@mkdir -p $(@D)
 	$< >$@
 
-e2e: all tools
+# What these two run: this variant, a debug relay that checks itself, and the npm packages.
+MODULES := tests/browser/node_modules/.package-lock.json
+.PHONY: e2e-programs modules
+e2e-programs: all tools modules
+	@$(MAKE) --no-print-directory V=debug $(BUILD)/debug/sluice
+modules: $(MODULES)
+$(MODULES): tests/browser/package-lock.json
+	cd $(<D) && npm ci --no-progress
+	@touch $@
+
+e2e: e2e-programs
 	@tests/run.sh tests/e2e
-browser: all tools
+browser: e2e-programs
 	@tests/run.sh tests/browser
 bench: all tools $(addprefix $(BUILD)/,$(call names,$(BENCHES)))
 	@set -e; for script in $(wildcard tests/bench/bench_*.py); do $$script; done

@@ -79,7 +79,7 @@ run_folder() {
 test_steps=(
 	"check V=debug" "check V=asan" "check V=release"
 	"stress V=tsan" "sim V=asan" fuzz
-	"all tools" # the release build again, for what follows
+	e2e-programs # the release build again, for what follows
 	tests/e2e tests/browser
 )
 case ${1-} in
