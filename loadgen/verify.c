@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <srtp2/srtp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,16 @@ struct verify {
 	srtp_t session;
 };
 
+/* The library refuses to be started twice. */
+static bool start_library(void)
+{
+	static bool is_started;
+
+	if (!is_started)
+		is_started = srtp_init() == srtp_err_status_ok;
+	return is_started;
+}
+
 int verify_create(struct verify **out, const struct seal_keys *keys)
 {
 	size_t key_bytes = seal_key_bytes(keys->profile);
@@ -19,7 +30,7 @@ int verify_create(struct verify **out, const struct seal_keys *keys)
 	struct verify *v;
 
 	*out = NULL;
-	if (srtp_init() != srtp_err_status_ok)
+	if (!start_library())
 		return -ENOMEM;
 	memset(&policy, 0, sizeof(policy));
 	/* libsrtp2 numbers the profiles as IANA does, too. */

@@ -2,7 +2,7 @@
  *
  * The relay's own SRTP code has no part in this, only the keys of the handshake.
  *
- * Thread:  one.
+ * Thread:  one for all of them; no other part of the program may start libsrtp2.
  * Memory:  about 20 KB each; libsrtp2 allocates as it likes.
  */
 #ifndef LOADGEN_VERIFY_H

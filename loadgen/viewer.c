@@ -416,9 +416,16 @@ static void on_connected(void *arg)
 	v->connected_us = peer_ground(v->peer)->now_us;
 	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
 		open_track(v, kind);
-	if (v->config.is_verified && transport_kept_keys(peer_transport(v->peer), &keys) == 0) {
-		(void)verify_create(&v->verify, &keys);
+	if (v->config.is_verified) {
+		int err = transport_kept_keys(peer_transport(v->peer), &keys);
+
+		assert(err == 0);
+		err = verify_create(&v->verify, &keys);
 		memset(&keys, 0, sizeof(keys));
+		if (err) {
+			peer_fail(v->peer, "libsrtp2 refuses the keys");
+			return;
+		}
 	}
 	/* Spread, so that 1,000 viewers who joined together do not report together. */
 	v->report_us = v->connected_us + random_u64() % VIEWER_REPORT_US;
