@@ -222,11 +222,16 @@ static bool send_late(struct viewer *v, struct viewer_track *t, const struct his
 /* How many packets the viewer may get in this visit. */
 static unsigned visit_limit(struct viewer *v, struct viewer_track *t, uint64_t to)
 {
+	uint64_t now_us = v->session->worker->now_us;
+
 	if (to > t->cursor && to - t->cursor > BURST_PKTS)
 		t->paced_to = to;
 	if (t->cursor >= t->paced_to)
 		return UINT32_MAX;
 	v->branch->is_pacing = true;
+	if (now_us < t->paced_until_us)
+		return 0; /* this pass is on for another reason */
+	t->paced_until_us = now_us + BURST_PART_US;
 	return BURST_PART_PKTS;
 }
 
@@ -289,7 +294,7 @@ static enum pass_status visit_all(struct branch *b, uint64_t until_us)
 			return PASS_SLICED;
 	}
 	b->is_passing = false;
-	if (b->is_pacing)
+	if (b->is_pacing && b->pace_due_us == UINT64_MAX)
 		b->pace_due_us = b->worker->now_us + BURST_PART_US;
 	return PASS_DONE;
 }

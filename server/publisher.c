@@ -416,8 +416,14 @@ static void start_source(struct publisher *p, unsigned kind, uint32_t ssrc)
 	source->is_started = true;
 	source->ssrc = ssrc;
 	reports_rx_init(&source->reports, ssrc, clock_hz);
-	if (kind == MEDIA_VIDEO && source->former_until_us)
+	if (kind != MEDIA_VIDEO)
+		return;
+	if (source->former_until_us) {
 		publisher_want_keyframe(p, PUBLISHER_KEYFRAME_START, 1);
+	} else {
+		run_keyframe_trigger(p); /* asked for before there was anybody to ask */
+		arm(p);
+	}
 }
 
 /* @return false: a straggler of an SSRC that was replaced */

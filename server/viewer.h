@@ -17,7 +17,8 @@ struct viewer_track {
 	uint16_t first_number, first_rtx; /* drawn when it joined, used when it starts */
 	bool is_started;                  /* else it waits for a packet to start with */
 	uint64_t wait_from;               /* waiting: a start must have a higher index */
-	uint64_t paced_to; /* a large frame leaves in parts until the cursor is here */
+	uint64_t paced_to;       /* a large frame leaves in parts until the cursor is here ... */
+	uint64_t paced_until_us; /* ... and the next one not before */
 	struct reports_tx sent;
 	struct resend resend;
 };
