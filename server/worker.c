@@ -138,8 +138,8 @@ void worker_branch_ready(struct worker *w, struct branch *b)
 
 /* --- receiving --------------------------------------------------------------------------- */
 
-/* A session of another worker: hand the datagram over. */
-static void forward(struct worker *w, struct session_ref owner, const struct net_path *path,
+/* A session of another worker: hand the datagram over. @return false: no room, it is dropped */
+static bool forward(struct worker *w, struct session_ref owner, const struct net_path *path,
 		    struct slab *slab)
 {
 	struct worker *other = w->shared->team[owner.worker];
@@ -154,10 +154,11 @@ static void forward(struct worker *w, struct session_ref owner, const struct net
 	if (!ring_put(other->datagrams_in[w->index], slab)) {
 		counter_add(&w->counters.forwarded_drops, 1);
 		slab_put(w->pool, slab);
-		return;
+		return false;
 	}
 	counter_add(&w->counters.forwarded, 1);
 	worker_wake_later(w, owner.worker);
+	return true;
 }
 
 bool worker_know_address(struct worker *w, const struct net_addr *addr, struct session_ref owner)
@@ -197,8 +198,10 @@ static void meet_again(struct worker *w, struct session_ref owner, const struct 
 			slab_put(w->pool, slab);
 		return;
 	}
-	worker_know_address(w, &path->remote, owner);
-	forward(w, owner, path, slab);
+	/* The owner has the entry removed one day, so it must learn of it: only if this arrives. */
+	(void)worker_know_address(w, &path->remote, owner);
+	if (!forward(w, owner, path, slab))
+		worker_drop_address(w, &path->remote, owner);
 }
 
 static void on_authentic_stranger(struct worker *w, struct plan *plan, const struct net_path *path,
@@ -292,7 +295,7 @@ static void on_datagram(struct worker *w, struct udp_packet *packet)
 		if (names_another(w, owner, packet->slab))
 			worker_on_stranger(w, &packet->path, packet->slab, 0);
 		else
-			forward(w, owner, &packet->path, packet->slab);
+			(void)forward(w, owner, &packet->path, packet->slab);
 		return;
 	}
 	s = worker_session(w, owner);
@@ -444,6 +447,16 @@ static void arm_timer(struct worker *w)
 	loop_timer_arm(w->timer, due_us);
 }
 
+static void wake_others(struct worker *w)
+{
+	for (unsigned i = 0; w->to_wake; i++, w->to_wake >>= 1) {
+		if (!(w->to_wake & 1))
+			continue;
+		loop_wake(w->shared->team[i]->waker);
+		counter_add(&w->counters.wakeups_sent, 1);
+	}
+}
+
 static bool on_turn(void *arg)
 {
 	struct worker *w = arg;
@@ -453,18 +466,13 @@ static bool on_turn(void *arg)
 		return false; /* nothing happened */
 	w->now_us = clock_now_us();
 	more = drain_rings(w);
+	wake_others(w); /* they need not wait for our passes */
 	more |= run_passes(w);
 	for (unsigned i = 0; i < w->socket_count; i++)
 		if (!w->sockets[i].is_blocked)
 			worker_flush(w, &w->sockets[i]);
 	slab_pool_flush(w->pool);
 	slab_pool_drain(w->pool);
-	for (unsigned i = 0; w->to_wake; i++, w->to_wake >>= 1) {
-		if (!(w->to_wake & 1))
-			continue;
-		loop_wake(w->shared->team[i]->waker);
-		counter_add(&w->counters.wakeups_sent, 1);
-	}
 	if (w->is_stopping && w->works_running == 0 && !w->is_stopped) {
 		w->is_stopped = true;
 		worker_tell_stopped(w);
@@ -721,6 +729,7 @@ void worker_destroy(struct worker *w)
 {
 	if (!w)
 		return;
+	worker_discard_letters(w);
 	if (w->pool)
 		slab_pool_drain(w->pool);
 	for (unsigned i = 0; i < WORKER_MAX_SOCKETS; i++) {

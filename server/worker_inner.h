@@ -127,6 +127,8 @@ static inline void worker_wake_later(struct worker *w, unsigned other)
 void worker_begin(struct worker *w);
 
 void worker_read_letters(struct worker *w);
+/** Letters that came after the thread had ended. */
+void worker_discard_letters(struct worker *w);
 void worker_tell_stopped(struct worker *w);
 
 /** A STUN request from an address without a session, or (refused_by: its packed session_ref) one

@@ -47,20 +47,6 @@ static void stop(struct worker *w, enum transport_reason reason)
 	w->is_stopping = true;
 }
 
-/* A feed that finds no publisher any more goes back to control. */
-static void return_feed(struct worker *w, struct letter *letter)
-{
-	struct letter *back = calloc(1, sizeof(*back));
-
-	if (!back) {
-		feed_destroy(letter->feed);
-		return;
-	}
-	back->kind = LETTER_ENDED;
-	back->feed = letter->feed;
-	worker_tell_control(w, back);
-}
-
 static void on_session_letter(struct worker *w, struct letter *letter)
 {
 	struct session *s = worker_session(w, letter->to);
@@ -75,12 +61,6 @@ static void on_session_letter(struct worker *w, struct letter *letter)
 			session_restart(s, &letter->restart.local, &letter->restart.remote);
 		explicit_bzero(&letter->restart, sizeof(letter->restart));
 		return;
-	case LETTER_FEED:
-		if (s && s->publisher)
-			publisher_take_feed(s->publisher, letter->feed);
-		else
-			return_feed(w, letter);
-		return;
 	case LETTER_KEYFRAME:
 		if (s && s->publisher)
 			publisher_want_keyframe(s->publisher, letter->reason,
@@ -89,6 +69,21 @@ static void on_session_letter(struct worker *w, struct letter *letter)
 	default:
 		return;
 	}
+}
+
+/* A feed that finds no publisher any more goes back to control: in its own letter, since a feed
+ * may not be lost for want of memory. @return whether the letter was sent on */
+static bool on_feed(struct worker *w, struct letter *letter)
+{
+	struct session *s = worker_session(w, letter->to);
+
+	if (s && s->publisher) {
+		publisher_take_feed(s->publisher, letter->feed);
+		return false;
+	}
+	letter->kind = LETTER_ENDED;
+	worker_tell_control(w, letter);
+	return true;
 }
 
 static void read_letter(struct worker *w, struct letter *letter)
@@ -121,7 +116,26 @@ void worker_read_letters(struct worker *w)
 		struct letter *letter = (struct letter *)(void *)mail;
 
 		mail = mail->next;
+		if (letter->kind == LETTER_FEED && on_feed(w, letter))
+			continue;
 		read_letter(w, letter);
+		free(letter);
+	}
+}
+
+void worker_discard_letters(struct worker *w)
+{
+	struct mail *mail = mailbox_take(&w->mailbox);
+
+	while (mail) {
+		struct letter *letter = (struct letter *)(void *)mail;
+
+		mail = mail->next;
+		if (letter->kind == LETTER_ANCHORS)
+			stream_unref(letter->stream);
+		if (letter->kind == LETTER_FEED)
+			feed_destroy(letter->feed);
+		explicit_bzero(letter, sizeof(*letter)); /* there may be passwords in it */
 		free(letter);
 	}
 }
