@@ -89,16 +89,6 @@ static void on_wake(void *arg)
 	read_letters(arg);
 }
 
-/* A session ended, but its letter could not be written for lack of memory. */
-static void note_silent_end(struct registry *r, struct plan *p)
-{
-	plan_ref(p);
-	if (p->role == PLAN_PUBLISHER)
-		registry_on_feed(r, p, NULL);
-	registry_plan_over(r, p);
-	plan_unref(p);
-}
-
 static void measure(struct plan *p, uint64_t now_us)
 {
 	uint64_t elapsed_us = now_us - p->measured_us;
@@ -113,7 +103,7 @@ static void measure(struct plan *p, uint64_t now_us)
 	p->measured_us = now_us;
 }
 
-/* Once a second: what has expired, what has ended unheard, what may be forgotten. May free p. */
+/* Once a second: what has expired, what may be forgotten. May free p. */
 static void review(struct registry *r, struct plan *p, uint64_t now_us)
 {
 	uint64_t age_us = now_us - p->created_us;
@@ -137,13 +127,6 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 		measure(p, now_us);
 	if (atomic_load_explicit(&p->state, memory_order_relaxed) >= PLAN_CONNECTED)
 		registry_settle(r, p);
-	/* Two rounds of grace for the letter. */
-	if (atomic_load(&p->state) == PLAN_CLOSED) {
-		if (p->over_us == 0)
-			p->over_us = now_us;
-		else if (now_us - p->over_us > 2 * REGISTRY_TICK_US)
-			note_silent_end(r, p);
-	}
 }
 
 /* Handshakes leave holes of 75 KB each behind in the heap: give them back once it has calmed down.

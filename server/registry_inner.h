@@ -22,6 +22,7 @@ struct stream_entry {
 	struct plan *publisher; /* connected and feeding, or about to; a reference */
 	struct plan *incoming;  /* connected, waits for the one before to give the feed back */
 	struct feed *feed;      /* at home while nobody feeds */
+	bool is_feed_away;      /* with the publisher, or on its way from or to it */
 	uint32_t plans;         /* sessions that name it */
 };
 
@@ -96,6 +97,8 @@ struct stream_entry *registry_find_stream(const struct registry *r, const char *
 struct stream_entry *registry_get_stream(struct registry *r, const char *name);
 /** A session of it is gone: frees the stream when it was the last and nothing is left. */
 void registry_leave_stream(struct registry *r, struct stream *stream);
+/** An offer was refused: frees the stream, if there is one, when it was made for that offer alone. */
+void registry_drop_unused_stream(struct registry *r, const char *name);
 void registry_on_connected(struct registry *r, struct plan *plan);
 void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed);
 void registry_free_streams(struct registry *r);

@@ -135,15 +135,14 @@ static bool admit(struct registry *r, struct stream_entry *e, struct plan *p,
 }
 
 /* An answered session is half open from here on; a stream made for a refused offer goes. */
-static void finish_post(struct registry *r, struct stream_entry *e, const uint8_t client[16],
+static void finish_post(struct registry *r, const char *stream, const uint8_t client[16],
 			const struct registry_reply *reply)
 {
 	if (reply->status == REGISTRY_OK) {
 		memcpy(r->newest->client, client, sizeof(r->newest->client));
 		r->newest->is_half_open = true;
-	} else if (e && e->plans == 0 && !e->publisher && !e->incoming) {
-		e->plans = 1;
-		registry_leave_stream(r, e->stream);
+	} else {
+		registry_drop_unused_stream(r, stream);
 	}
 }
 
@@ -202,7 +201,7 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	else
 		reply->status = status_of(verdict);
 out:
-	finish_post(r, e, client, reply);
+	finish_post(r, stream, client, reply);
 	free(n);
 	free(sdp);
 }
@@ -328,7 +327,7 @@ void registry_watch(struct registry *r, const char *stream, const char *offer, s
 		registry_refuse(reply, REGISTRY_FULL,
 				"the server carries as many streams as it may");
 out:
-	finish_post(r, e, client, reply);
+	finish_post(r, stream, client, reply);
 	free(n);
 	free(sdp);
 }

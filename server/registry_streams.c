@@ -1,5 +1,6 @@
 /* server/registry_streams.c - streams by name, who publishes them, and the feed that goes from one
  * publisher to the next. */
+#include <assert.h>
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
@@ -95,14 +96,28 @@ static void free_entry(struct registry *r, struct stream_entry *e)
 	free(e);
 }
 
+static void free_if_unused(struct registry *r, struct stream_entry *e)
+{
+	if (e->plans == 0 && !e->publisher && !e->incoming)
+		free_entry(r, e);
+}
+
 void registry_leave_stream(struct registry *r, struct stream *stream)
 {
 	struct stream_entry *e = r->streams[stream->slot];
 
 	if (!e || e->stream != stream)
 		return;
-	if (--e->plans == 0 && !e->publisher && !e->incoming)
-		free_entry(r, e);
+	e->plans--;
+	free_if_unused(r, e);
+}
+
+void registry_drop_unused_stream(struct registry *r, const char *name)
+{
+	struct stream_entry *e = registry_find_stream(r, name);
+
+	if (e)
+		free_if_unused(r, e);
 }
 
 void registry_free_streams(struct registry *r)
@@ -143,6 +158,7 @@ static void send_feed(struct registry *r, struct stream_entry *e)
 	letter->to = session_ref_unpack(claim);
 	letter->feed = e->feed;
 	e->feed = NULL;
+	e->is_feed_away = true;
 	worker_post(r->shared->team[letter->to.worker], letter);
 }
 
@@ -185,15 +201,19 @@ void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed)
 		return;
 	}
 	if (feed) {
-		feed_destroy(e->feed);
+		assert(!e->feed);
 		e->feed = feed;
+		e->is_feed_away = false;
 	}
 	if (plan && e->incoming == plan) {
 		plan_unref(e->incoming);
 		e->incoming = NULL;
 	}
-	/* Without a plan the feed came back from a publisher that had ended before it got it. */
-	if (plan ? e->publisher == plan
-		 : e->publisher && atomic_load(&e->publisher->state) == PLAN_CLOSED)
+	/* The next one waits until the feed is home, which a publisher that ended before it got the
+	 * feed does not bring along: a second feed would number other packets alike, and SRTP must
+	 * never see that. */
+	if (e->publisher && !e->is_feed_away &&
+	    atomic_load_explicit(&e->publisher->state, memory_order_acquire) == PLAN_CLOSED)
 		next_publisher(r, e);
+	free_if_unused(r, e);
 }

@@ -49,6 +49,11 @@ static struct session *take_place(struct worker *w)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
+	s->end_letter = calloc(1, sizeof(*s->end_letter));
+	if (!s->end_letter) {
+		free(s);
+		return NULL;
+	}
 	slot = w->session_free;
 	w->session_free = w->sessions[slot].next_free;
 	w->sessions[slot].session = s;
@@ -66,6 +71,7 @@ static void give_place(struct session *s)
 	slot->generation++;
 	slot->next_free = s->worker->session_free;
 	s->worker->session_free = s->slot;
+	free(s->end_letter);
 	free(s);
 }
 
@@ -110,19 +116,29 @@ static int open_transport(struct session *s)
 	return err;
 }
 
-/* Claimed, but it cannot be served: control is told as of any other end. */
-static void refuse(struct session *s)
+/* Control learns of the end; the reference on the plan goes with the letter, and so does the feed. */
+static void tell_end(struct session *s, uint32_t reason, struct feed *feed)
 {
-	atomic_store_explicit(&s->plan->reason, TRANSPORT_CLOSED_NO_MEMORY, memory_order_relaxed);
-	atomic_store_explicit(&s->plan->state, PLAN_CLOSED, memory_order_release);
-	give_place(s);
+	struct letter *letter = s->end_letter;
+	struct plan *plan = s->plan;
+
+	s->end_letter = NULL;
+	atomic_store_explicit(&plan->reason, reason, memory_order_relaxed);
+	atomic_store_explicit(&plan->state, PLAN_CLOSED, memory_order_release);
+	letter->kind = LETTER_ENDED;
+	letter->plan = plan;
+	letter->feed = feed;
+	worker_tell_control(s->worker, letter);
 }
 
 struct session *session_claim(struct worker *w, struct plan *plan)
 {
-	struct session *s = take_place(w);
+	struct session *s;
 	uint64_t unclaimed = 0;
 
+	if (w->is_stopping)
+		return NULL; /* nobody would end it any more */
+	s = take_place(w);
 	if (!s)
 		return NULL;
 	s->plan = plan;
@@ -134,11 +150,12 @@ struct session *session_claim(struct worker *w, struct plan *plan)
 		give_place(s);
 		return NULL;
 	}
+	plan_ref(plan);
 	if (open_transport(s)) {
-		refuse(s);
+		tell_end(s, TRANSPORT_CLOSED_NO_MEMORY, NULL);
+		give_place(s);
 		return NULL;
 	}
-	plan_ref(plan);
 	atomic_store_explicit(&plan->state, PLAN_CONNECTING, memory_order_relaxed);
 	w->session_count++;
 	counter_set(&w->counters.sessions, w->session_count);
@@ -154,7 +171,8 @@ static void drop_addr(struct session *s, unsigned i)
 {
 	struct session_addr gone = s->addrs[i];
 
-	s->addrs[i] = s->addrs[--s->addr_count];
+	s->addr_count--;
+	memmove(s->addrs + i, s->addrs + i + 1, (s->addr_count - i) * sizeof(gone));
 	if (gone.worker == s->worker->index)
 		worker_drop_address(s->worker, &gone.addr, session_ref_of(s));
 	else
@@ -246,8 +264,6 @@ static void take_down(struct session *s)
 {
 	struct worker *w = s->worker;
 	uint32_t reason = lifetime_reason(&s->transport->life);
-	struct letter *letter = calloc(1, sizeof(*letter));
-	struct plan *plan = s->plan;
 	struct feed *feed = end_role(s);
 
 	while (s->addr_count)
@@ -259,21 +275,10 @@ static void take_down(struct session *s)
 	ticker_arm(&w->ticker, &s->timer, UINT64_MAX);
 	lifetime_acknowledge(&s->transport->life);
 	transport_destroy(s->transport);
-	atomic_store_explicit(&plan->reason, reason, memory_order_relaxed);
-	atomic_store_explicit(&plan->state, PLAN_CLOSED, memory_order_release);
 	w->session_count--;
 	counter_set(&w->counters.sessions, w->session_count);
+	tell_end(s, reason, feed);
 	give_place(s);
-	if (!letter) {
-		/* Control finds the closed state by itself, but the feed's numbers are lost. */
-		feed_destroy(feed);
-		plan_unref(plan);
-		return;
-	}
-	letter->kind = LETTER_ENDED;
-	letter->plan = plan;
-	letter->feed = feed;
-	worker_tell_control(w, letter);
 }
 
 void session_end(struct session *s, enum transport_reason reason)

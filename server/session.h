@@ -23,7 +23,8 @@ struct session {
 	struct worker *worker;
 	uint32_t slot, generation;
 	struct plan *plan;
-	struct transport *transport;  /* NULL once ended */
+	struct letter *end_letter; /* reserved: an end is always told */
+	struct transport *transport;
 	struct worker_socket *socket; /* for the transport's path */
 	uint32_t path_serial;         /* of the path that `socket` was chosen for */
 	struct ticker_item timer;

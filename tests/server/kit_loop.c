@@ -65,6 +65,11 @@ void kit_clock_set(uint64_t now_us)
 	clock_us = now_us;
 }
 
+uint64_t kit_clock(void)
+{
+	return clock_us;
+}
+
 void kit_clock_step(uint64_t us_a_reading)
 {
 	clock_step_us = us_a_reading;

@@ -11,6 +11,7 @@
 
 /** What clock_now_us() answers. */
 void kit_clock_set(uint64_t now_us);
+uint64_t kit_clock(void);
 /** Let each reading of the clock advance it: passes come to the end of their slices. */
 void kit_clock_step(uint64_t us_a_reading);
 

@@ -312,6 +312,7 @@ void kit_plane_settle(struct kit_plane *p)
 
 	for (unsigned rounds = 0; any; rounds++) {
 		assert(rounds < ROUNDS_MAX);
+		p->now_us = kit_clock(); /* reading it may have moved it */
 		any = kit_loop_round(p->loop);
 		for (unsigned i = 0; i < p->shared.workers; i++)
 			any |= kit_loop_round(p->shared.team[i]->loop);
