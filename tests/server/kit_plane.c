@@ -249,7 +249,7 @@ static void on_datagram(struct kit_peer *peer, const struct kit_datagram *d)
 
 /* --- time --------------------------------------------------------------------------------- */
 
-static bool poll_peer(struct kit_peer *peer)
+bool kit_peer_poll(struct kit_peer *peer)
 {
 	struct transport_output out;
 	bool any = false;
@@ -285,7 +285,7 @@ static bool run_peers(struct kit_plane *p)
 	for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 		if (peer->transport && peer->due_us <= p->now_us)
 			transport_on_timeout(peer->transport, p->now_us);
-		any |= poll_peer(peer);
+		any |= kit_peer_poll(peer);
 	}
 	return any;
 }

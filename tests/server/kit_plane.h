@@ -114,6 +114,8 @@ struct kit_peer *kit_peer_open(struct kit_plane *p, const char *stream,
 /** The same, and let it connect. Asserts that it did. */
 struct kit_peer *kit_peer_join(struct kit_plane *p, const char *stream,
 			       const struct kit_peer_config *config);
+/** Whatever its transport has to say, on the way. @return false: nothing */
+bool kit_peer_poll(struct kit_peer *peer);
 /** Gone without a word. */
 void kit_peer_drop(struct kit_peer *peer);
 /** DELETE. */
