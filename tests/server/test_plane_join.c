@@ -102,11 +102,12 @@ Test(plane_join, an_offer_that_is_refused_leaves_no_stream_behind)
 {
 	struct kit_plane *p = kit_plane_open("streams:\n  wait_for_publisher: true\n", 1);
 	static const char text[] = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
+	static const uint8_t client[16] = { 1 };
 	struct registry_reply reply;
 
-	registry_watch(p->registry, "a", text, sizeof(text) - 1, &reply);
+	registry_watch(p->registry, "a", text, sizeof(text) - 1, client, &reply);
 	cr_expect_neq(reply.status, REGISTRY_OK);
-	registry_publish(p->registry, "b", text, sizeof(text) - 1, &reply);
+	registry_publish(p->registry, "b", text, sizeof(text) - 1, client, &reply);
 	cr_expect_neq(reply.status, REGISTRY_OK);
 	cr_expect_eq(p->registry->stream_count, 0);
 	kit_plane_close(p);
