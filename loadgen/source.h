@@ -19,7 +19,7 @@
 enum {
 	SOURCE_AUDIO_PACKET_US = 20000,  /* of sound in one Opus packet */
 	SOURCE_AUDIO_PACKET_TICKS = 960, /* the same at 48 kHz */
-	SOURCE_MAX_KEYFRAME_FRAMES = 4,  /* a key frame is allowed about this many frames' bytes */
+	SOURCE_MAX_KEYFRAME_FRAMES = 3,  /* bytes of a key frame, in frames of even size */
 	SOURCE_MAX_LOOP_MS = 60000,
 	SOURCE_MAX_FPS = 60,
 };
@@ -27,7 +27,8 @@ enum {
 struct source_config {
 	uint32_t width, height; /* pixels, even, 128x96 to 1920x1080 */
 	uint32_t fps;           /* 1..SOURCE_MAX_FPS */
-	uint32_t video_bps;     /* 50,000..20,000,000 */
+	uint32_t video_bps;     /* 50,000..20,000,000; what the picture cannot be coarsened to
+	                        * is exceeded: 640x360 at 30/s takes 600,000 */
 	uint32_t audio_bps;     /* 6,000..256,000 */
 	uint32_t loop_ms;       /* whole seconds, at most SOURCE_MAX_LOOP_MS */
 	const char *title;      /* drawn into the picture: printable ASCII; borrowed by the call */

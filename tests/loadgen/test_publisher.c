@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "media/clock.h"
+#include "media/resend.h"
 #include "media/rtcp.h"
 #include "pool/bytes.h"
 #include "tests/fault.h"
@@ -225,6 +226,29 @@ Test(publisher, what_was_never_sent_is_gone_or_was_just_repeated_is_not_repeated
 	cr_expect_eq(stats().unknown_pkts, 3, "one older");
 	feed_nack(KIT_AUDIO_SSRC, (uint16_t)(w.next_seq[MEDIA_AUDIO] - 1));
 	cr_expect_eq(stats().repeated_pkts, 3, "audio, too");
+	kit_wire_fini(&w);
+}
+
+Test(publisher, a_flood_of_requests_costs_a_fifth_of_the_media)
+{
+	uint64_t media_bytes = 0, repeat_bytes = 0;
+
+	setup(SEAL_AES_CM_128_HMAC_SHA1_80);
+	w.decodes = false;
+	kit_wire_start(&w, 5);
+	for (uint64_t frame = 1; frame <= 20 * LOOP_FRAMES; frame++) {
+		uint64_t before = stats().datagram_bytes;
+
+		kit_wire_run_frames(&w, frame);
+		media_bytes += stats().datagram_bytes - before;
+		before = stats().datagram_bytes;
+		for (uint16_t back = 1; back <= 20; back++)
+			feed_nack(KIT_VIDEO_SSRC, (uint16_t)(w.next_seq[MEDIA_VIDEO] - back));
+		repeat_bytes += stats().datagram_bytes - before;
+	}
+	cr_expect_leq(repeat_bytes, RESEND_START_CREDIT_BYTES + media_bytes / 5);
+	cr_expect_geq(repeat_bytes, media_bytes / 6, "what it has earned may be spent");
+	cr_expect_gt(stats().refused_pkts, 1000);
 	kit_wire_fini(&w);
 }
 

