@@ -43,6 +43,7 @@ LIB_config  := -lcyaml -lyaml
 LIB_server  := -lmicrohttpd -ljansson -ljwt -lhiredis
 LIB_loadgen := -lvpx -lopus -ljansson -lcurl -lsrtp2 -lm
 LIB_tools   :=
+LIB_bench   :=
 
 # What a layer's programs link, in link order: the layer and what it may include. A unit test of
 # media/ that reaches for libuv, OpenSSL or an SRTP library therefore does not link.
@@ -54,14 +55,15 @@ needs_config  := config
 needs_server  := server net media config pool
 needs_loadgen := loadgen net media config pool
 needs_tools   := tools pool
+needs_bench   := bench loadgen net pool
 needs_http    := $(needs_server)
-LINK_ORDER    := tools loadgen server net media config pool
+LINK_ORDER    := bench tools loadgen server net media config pool
 
 objs     = $(patsubst %.c,$(B)/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 lib      = $(foreach l,$(1),$(B)/lib$(l).a)
 lib_args = $(foreach l,$(1),$(LIB_$(l)))
 # The libraries that a program's own includes call for.
-included = $(patsubst tests/tools,tools,$(shell sed -nE 's,^.include "(tests/tools|[a-z]+)/.*,\1,p' $(1)))
+included = $(patsubst tests/%,%,$(shell sed -nE 's,^.include "((tests/)?[a-z]+)/.*,\1,p' $(1)))
 needed   = $(filter $(foreach l,$(call included,$(1)),$(needs_$(l))),$(LINK_ORDER))
 
 # One short line a step; VERBOSE=1 shows the commands.
@@ -181,7 +183,7 @@ judge = && echo 'ok $@' || { echo 'FAILED $@'; exit 1; }
 names    = $(basename $(notdir $(1)))
 STRESS  := $(wildcard tests/stress/stress_*.c)
 SIMS    := $(wildcard tests/sim/sim_*.c)
-BENCHES := $(wildcard tests/bench/*.c)
+BENCHES := $(shell grep -lE '^int main\>' tests/bench/*.c)
 FUZZERS := $(wildcard tests/fuzz/fuzz_*.c)
 TOOLS   := $(shell grep -lE '^int main\>' tests/tools/*.c)
 $(foreach p,$(STRESS) $(SIMS) $(BENCHES) $(TOOLS),$(eval $(call program_rule,$(call names,$(p)),$(p))))
@@ -191,6 +193,7 @@ PROGRAMS := sluice sluice-load $(call names,$(BENCHES) $(TOOLS))
 $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(B)/% FORCE
 	@ln -sfn $(V)/$* $@
 
+$(B)/libbench.a: $(patsubst %.c,$(B)/%.o,$(filter-out $(BENCHES),$(wildcard tests/bench/*.c)))
 $(B)/libtools.a: $(patsubst %.c,$(B)/%.o,$(filter-out $(TOOLS) tests/tools/test_%,$(wildcard tests/tools/*.c)))
 
 SELF_JUDGING := $(call names,$(STRESS) $(SIMS))
