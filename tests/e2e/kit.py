@@ -115,6 +115,12 @@ class Relay:
         stream = self.stream(name)
         return {t["kind"]: t["codec"].lower() for t in stream["tracks"]} if stream else {}
 
+    def until_published(self, name, limit_s=60):
+        def is_live():
+            stream = self.stream(name)
+            return stream and stream["publisher"] and stream["publisher"]["state"] == "connected"
+        until(f"{name} is published", is_live, limit_s)
+
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
