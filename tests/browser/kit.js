@@ -261,6 +261,8 @@ function abandon(error) {
 		console.log(`the pages said:\n    ${consoles.slice(-LOG_LINES).join("\n    ")}`);
 	for (const child of children)
 		child.kill("SIGKILL");
+	for (const relay of Relay.all)
+		fs.rmSync(relay.folder, { recursive: true, force: true });
 	process.exit(1);
 }
 
