@@ -5,13 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
-enum { HELPER_NICE = 10 }; /* handshakes yield to media */
+enum { HELPER_NICE = 5 }; /* handshakes yield to media, but are not starved by it */
 
 struct loop_signal {
 	uv_signal_t handle;
@@ -333,7 +331,7 @@ static void on_work(uv_work_t *handle)
 	if (!lowered) {
 		lowered = true;
 		/* On Linux niceness is a thread's own. Failing only loses the preference. */
-		(void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HELPER_NICE);
+		(void)!nice(HELPER_NICE);
 	}
 	w->run(w->arg);
 }
