@@ -29,6 +29,7 @@ static const char help[] =
     "                       libsrtp2 (50; 0: none). Of the others only the RTP header is read,\n"
     "                       and what they get by retransmission is opened.\n"
     "  --pacing frame|browser  send frames at once, or in bursts every 5 ms (browser)\n"
+    "  --srtp gcm128|gcm256|cm80  agree with the server on this SRTP profile only (any)\n"
     "  --no-gro             receive without UDP_GRO, one datagram at a time\n"
     "  --max-loss PCT       loss that is still good (0)\n"
     "  --pid PID            process of the server: its CPU time and memory are shown\n"
@@ -94,6 +95,19 @@ static bool take_pacing(struct parsing *p, const char *text)
 	return true;
 }
 
+static bool take_srtp(struct parsing *p, const char *text)
+{
+	if (strcmp(text, "gcm128") == 0)
+		p->out->srtp = SEAL_AEAD_AES_128_GCM;
+	else if (strcmp(text, "gcm256") == 0)
+		p->out->srtp = SEAL_AEAD_AES_256_GCM;
+	else if (strcmp(text, "cm80") == 0)
+		p->out->srtp = SEAL_AES_CM_128_HMAC_SHA1_80;
+	else
+		return wrong(p, "--srtp: %s is none of gcm128, gcm256 and cm80", text);
+	return true;
+}
+
 static bool take_number_flag(struct parsing *p, const char *flag, const char *value, bool *is_one)
 {
 	struct options *o = p->out;
@@ -134,6 +148,8 @@ static bool take_value_flag(struct parsing *p, const char *flag, const char *val
 		return p->error[0] == '\0';
 	if (strcmp(flag, "--pacing") == 0)
 		return take_pacing(p, value);
+	if (strcmp(flag, "--srtp") == 0)
+		return take_srtp(p, value);
 	if (strcmp(flag, "--max-loss") == 0)
 		return take_percent(p, flag, value, &p->out->max_loss_percent);
 	if (strcmp(flag, "--url") == 0)

@@ -33,6 +33,7 @@ struct options {
 	uint32_t duration_s; /* 0: until interrupted (publish, subscribe) */
 	uint32_t verify;     /* every so many-th viewer, the first one included; 0: none */
 	enum publisher_pacing pacing;
+	unsigned srtp; /* enum seal_profile to agree on; 0: any */
 	bool gro, json;
 	double max_loss_percent;
 	int pid; /* of the server; 0: not known */

@@ -354,6 +354,8 @@ static int build(struct run *r)
 		return err;
 	}
 	err = peer_ground_open(&r->ground, &local, o->streams + o->subscribers, o->gro);
+	if (!err && o->srtp)
+		err = dtls_identity_limit(r->ground.identity, (enum seal_profile)o->srtp);
 	if (!err)
 		err = build_source(r);
 	r->streams = calloc(o->streams, sizeof(struct stream));

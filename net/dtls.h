@@ -40,6 +40,9 @@ enum {
  *  Takes about 0.2 ms. Handshakes keep the identity they began with.
  *  @return 0 or -ENOMEM (the library failed) */
 int dtls_identity_create(struct dtls_identity **out);
+/** Agree on this SRTP profile only, instead of on any we know. Before the first handshake.
+ *  @return 0 or -EINVAL: the profile is unknown */
+int dtls_identity_limit(struct dtls_identity *id, enum seal_profile profile);
 struct dtls_identity *dtls_identity_ref(struct dtls_identity *id);
 /** NULL is allowed. */
 void dtls_identity_unref(struct dtls_identity *id);

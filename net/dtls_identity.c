@@ -171,6 +171,30 @@ fail:
 	return -ENOMEM;
 }
 
+static const char *profile_name(enum seal_profile profile)
+{
+	switch (profile) {
+	case SEAL_AEAD_AES_128_GCM:
+		return "SRTP_AEAD_AES_128_GCM";
+	case SEAL_AEAD_AES_256_GCM:
+		return "SRTP_AEAD_AES_256_GCM";
+	case SEAL_AES_CM_128_HMAC_SHA1_80:
+		return "SRTP_AES128_CM_SHA1_80";
+	}
+	return NULL;
+}
+
+int dtls_identity_limit(struct dtls_identity *id, enum seal_profile profile)
+{
+	const char *name = profile_name(profile);
+
+	/* 0 is success, for this one. */
+	if (!name || SSL_CTX_set_tlsext_use_srtp(id->context[DTLS_SERVER], name) != 0 ||
+	    SSL_CTX_set_tlsext_use_srtp(id->context[DTLS_CLIENT], name) != 0)
+		return -EINVAL;
+	return 0;
+}
+
 struct dtls_identity *dtls_identity_ref(struct dtls_identity *id)
 {
 	atomic_fetch_add_explicit(&id->refs, 1, memory_order_relaxed);

@@ -168,6 +168,32 @@ Test(dtls, our_order_of_profiles_decides)
 	plain_dtls_fini(&p);
 }
 
+Test(dtls, limited_identity_agrees_on_its_one_profile_in_both_roles)
+{
+	static const enum seal_profile profiles[] = { SEAL_AEAD_AES_256_GCM,
+						      SEAL_AES_CM_128_HMAC_SHA1_80,
+						      SEAL_AEAD_AES_128_GCM };
+
+	for (int i = 0; i < 6; i++) {
+		enum dtls_role role = i < 3 ? DTLS_SERVER : DTLS_CLIENT;
+		struct seal_keys tx, rx;
+		struct plain_dtls p;
+		struct dtls *d;
+
+		cr_assert_eq(dtls_identity_limit(identity, profiles[i % 3]), 0);
+		plain_dtls_init(&p, role == DTLS_SERVER ? DTLS_CLIENT : DTLS_SERVER, "P-256", NULL,
+				"SRTP_AEAD_AES_128_GCM:SRTP_AEAD_AES_256_GCM:"
+				"SRTP_AES128_CM_SHA1_80");
+		d = make(role, &p.fingerprint);
+		dtls_pump_plain(now_us, d, &p);
+		cr_assert_eq(dtls_keys(d, &tx, &rx), 0);
+		cr_expect_eq(tx.profile, profiles[i % 3], "row %d", i);
+		dtls_destroy(d);
+		plain_dtls_fini(&p);
+	}
+	cr_expect_eq(dtls_identity_limit(identity, (enum seal_profile)2), -EINVAL);
+}
+
 Test(dtls, rsa_certificates_are_served_as_client_and_as_server)
 {
 	enum dtls_role role;
