@@ -209,6 +209,12 @@ void branch_on_packet(struct branch *b, struct slab *slab)
 	}
 }
 
+void branch_expire(struct branch *b, uint64_t now_us)
+{
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		history_expire(b->tracks[i].history, now_us);
+}
+
 void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS])
 {
 	for (unsigned i = 0; i < STREAM_TRACKS; i++)

@@ -72,6 +72,9 @@ void branch_leave(struct branch *b, struct viewer *v);
 /** A packet of the stream; takes over one reference of the slab. */
 void branch_on_packet(struct branch *b, struct slab *slab);
 
+/** Let go of packets that are too old at now_us. */
+void branch_expire(struct branch *b, uint64_t now_us);
+
 void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS]);
 
 /** A viewer of this branch wants a key frame. */

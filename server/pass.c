@@ -19,6 +19,7 @@ enum {
 	BURST_PKTS = 32,      /* a viewer's link must not get more at once */
 	BURST_PART_PKTS = 16, /* larger frames leave in such parts ... */
 	BURST_PART_US = 5000, /* ... this far apart */
+	BURST_PARTS = 8,      /* but in parts so large that a stream of any rate is kept up with */
 	PASS_STRIDE = 61,     /* each pass starts so many viewers further: nobody is always last */
 };
 
@@ -232,6 +233,8 @@ static unsigned visit_limit(struct viewer *v, struct viewer_track *t, uint64_t t
 	if (now_us < t->paced_until_us)
 		return 0; /* this pass is on for another reason */
 	t->paced_until_us = now_us + BURST_PART_US;
+	if (to - t->cursor > BURST_PARTS * BURST_PART_PKTS)
+		return (unsigned)((to - t->cursor) / BURST_PARTS);
 	return BURST_PART_PKTS;
 }
 

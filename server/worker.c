@@ -21,8 +21,6 @@ enum {
 	DATAGRAM_RING_SLOTS = 1024,
 	RECEIVE_BATCHES = 8,     /* of UDP_BATCH_PKTS a socket and turn, then the others' turn */
 	RING_BUDGET_PKTS = 1024, /* taken from one ring a turn */
-	HOUSEKEEPING_US = 1000000,
-	QUIET_ROUNDS = 3, /* of housekeeping without sessions, then none until the next one */
 	STARVED_RETRY_US = 1000,
 };
 
@@ -473,6 +471,7 @@ static bool on_turn(void *arg)
 			worker_flush(w, &w->sockets[i]);
 	slab_pool_flush(w->pool);
 	slab_pool_drain(w->pool);
+	worker_relieve_pool(w);
 	if (w->is_stopping && w->works_running == 0 && !w->is_stopped) {
 		w->is_stopped = true;
 		worker_tell_stopped(w);
@@ -501,28 +500,6 @@ static void on_wake(void *arg)
 	worker_begin(w);
 	worker_read_letters(w);
 	/* Rings are drained at the end of every turn. */
-}
-
-/* --- housekeeping ------------------------------------------------------------------------ */
-
-static void on_housekeeping(struct ticker_item *item, uint64_t now_us)
-{
-	struct worker *w = container_of(item, struct worker, housekeeping);
-
-	if (now_us - w->trimmed_us >= w->shared->config->pool.trim_ms * UINT64_C(1000)) {
-		w->trimmed_us = now_us;
-		slab_pool_trim(w->pool);
-	}
-	worker_publish(w);
-	w->quiet_rounds = w->session_count ? 0 : w->quiet_rounds + 1;
-	if (w->quiet_rounds < QUIET_ROUNDS)
-		ticker_arm(&w->ticker, item, now_us + HOUSEKEEPING_US);
-}
-
-void worker_keep_house(struct worker *w)
-{
-	w->quiet_rounds = 0;
-	ticker_arm_sooner(&w->ticker, &w->housekeeping, w->now_us + HOUSEKEEPING_US);
 }
 
 /* --- life -------------------------------------------------------------------------------- */
@@ -635,7 +612,7 @@ int worker_create(struct worker **out, struct worker_shared *shared, unsigned in
 	w->timer_due_us = UINT64_MAX;
 	mailbox_init(&w->mailbox);
 	ticker_init(&w->ticker);
-	ticker_item_init(&w->housekeeping, on_housekeeping);
+	ticker_item_init(&w->housekeeping, worker_on_housekeeping);
 	ticker_item_init(&w->starved, on_starved_due);
 	step = "event loop";
 	err = open_loop(w);

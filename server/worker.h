@@ -48,7 +48,8 @@ struct worker_counters {
 	counter egress_histogram[8];
 	counter socket_kernel_drops, socket_oversized, socket_pool_drops, socket_datagrams;
 	counter rcvbuf_bytes, sndbuf_bytes; /* the smallest of its sockets */
-	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_trimmed_bytes;
+	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_relieved,
+	    slabs_trimmed_bytes;
 	counter lag_slots[WORKER_LAG_SLOTS]; /* how long a turn took, log2 of microseconds */
 	counter transport_bytes;
 };

@@ -61,6 +61,7 @@ struct worker {
 	unsigned quiet_rounds;      /* housekeeping rounds without a session */
 
 	struct slab_pool *pool;
+	uint64_t relieved_us; /* when histories were last cut short for its sake */
 	struct seal_engine *engine;
 	struct worker_socket sockets[WORKER_MAX_SOCKETS];
 	unsigned socket_count;
@@ -146,6 +147,12 @@ void worker_forget(struct worker *w, unsigned other, const struct net_addr *addr
 
 /** Copy what sockets and pool count to where control reads it. */
 void worker_publish(struct worker *w);
+
+/** Once a turn: when slabs run short, histories let go of their oldest packets. */
+void worker_relieve_pool(struct worker *w);
+
+/** Of the housekeeping item. */
+void worker_on_housekeeping(struct ticker_item *item, uint64_t now_us);
 
 /** There is a session: trim and publish once a second while that is so. */
 void worker_keep_house(struct worker *w);

@@ -1,4 +1,4 @@
-/* server/worker_letters.c - what a worker does with its mail, and what it tells of itself. */
+/* server/worker_letters.c - what a worker does with its mail. */
 #include <stdlib.h>
 
 #include "server/branch.h"
@@ -138,65 +138,4 @@ void worker_discard_letters(struct worker *w)
 		explicit_bzero(letter, sizeof(*letter)); /* there may be passwords in it */
 		free(letter);
 	}
-}
-
-static void publish_sockets(struct worker *w)
-{
-	struct worker_counters *c = &w->counters;
-	struct egress_stats sum = { 0 };
-	struct udp_stats in = { .rcvbuf_bytes = UINT32_MAX, .sndbuf_bytes = UINT32_MAX };
-
-	for (unsigned i = 0; i < w->socket_count; i++) {
-		const struct egress_stats *e = egress_stats(w->sockets[i].egress);
-		struct udp_stats u;
-
-		sum.datagrams += e->datagrams;
-		sum.bytes += e->bytes;
-		sum.messages += e->messages;
-		sum.calls += e->calls;
-		sum.blocked += e->blocked;
-		sum.gso_refused += e->gso_refused;
-		sum.failed += e->failed;
-		for (unsigned k = 0; k < 8; k++)
-			sum.segments_histogram[k] += e->segments_histogram[k];
-		udp_stats(w->sockets[i].udp, &u);
-		in.datagrams += u.datagrams;
-		in.kernel_drops += u.kernel_drops;
-		in.oversized += u.oversized;
-		in.pool_drops += u.pool_drops;
-		in.rcvbuf_bytes =
-		    u.rcvbuf_bytes < in.rcvbuf_bytes ? u.rcvbuf_bytes : in.rcvbuf_bytes;
-		in.sndbuf_bytes =
-		    u.sndbuf_bytes < in.sndbuf_bytes ? u.sndbuf_bytes : in.sndbuf_bytes;
-	}
-	counter_set(&c->egress_datagrams, sum.datagrams);
-	counter_set(&c->egress_bytes, sum.bytes);
-	counter_set(&c->egress_messages, sum.messages);
-	counter_set(&c->egress_calls, sum.calls);
-	counter_set(&c->egress_blocked, sum.blocked);
-	counter_set(&c->egress_gso_refused, sum.gso_refused);
-	counter_set(&c->egress_failed, sum.failed);
-	for (unsigned k = 0; k < 8; k++)
-		counter_set(&c->egress_histogram[k], sum.segments_histogram[k]);
-	counter_set(&c->socket_datagrams, in.datagrams);
-	counter_set(&c->socket_kernel_drops, in.kernel_drops);
-	counter_set(&c->socket_oversized, in.oversized);
-	counter_set(&c->socket_pool_drops, in.pool_drops);
-	counter_set(&c->rcvbuf_bytes, in.rcvbuf_bytes);
-	counter_set(&c->sndbuf_bytes, in.sndbuf_bytes);
-}
-
-void worker_publish(struct worker *w)
-{
-	struct worker_counters *c = &w->counters;
-	struct slab_pool_stats pool;
-
-	publish_sockets(w);
-	slab_pool_stats(w->pool, &pool);
-	counter_set(&c->slabs_in_use, pool.in_use);
-	counter_set(&c->slabs_high, pool.in_use_high);
-	counter_set(&c->slabs_capacity, pool.capacity);
-	counter_set(&c->slabs_exhausted, pool.exhausted);
-	counter_set(&c->slabs_trimmed_bytes, pool.trimmed_bytes);
-	counter_set(&c->sessions, w->session_count);
 }

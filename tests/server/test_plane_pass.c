@@ -181,6 +181,24 @@ Test(plane_pass, a_large_frame_leaves_in_parts)
 	kit_plane_close(r.p);
 }
 
+Test(plane_pass, a_stream_of_any_rate_is_kept_up_with)
+{
+	struct room r;
+	uint32_t from;
+
+	/* Frames of 300 packets, 30 a second: 72 Mbit/s. */
+	open_room(&r, "media:\n  hold_min_viewers: 2\n");
+	from = r.source->next_number;
+	for (unsigned i = 0; i < 60; i++) {
+		kit_peer_send_frame(r.source, false, 300, 1000, NULL);
+		kit_plane_advance(r.p, 33333);
+	}
+	kit_plane_advance(r.p, 100000);
+	for (unsigned i = 0; i < VIEWERS; i++)
+		cr_expect_eq(r.viewers[i]->packet_count, r.source->next_number - from);
+	kit_plane_close(r.p);
+}
+
 /* Each viewer got each packet of [from, to) exactly once, the media in order but for late ones. */
 static void expect_each_once(const struct room *r, uint32_t from, uint32_t to, const char *what)
 {
