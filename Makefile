@@ -248,8 +248,8 @@ fuzz:
 fuzz-all: $(addprefix run-,$(call names,$(FUZZERS)))
 
 define fuzz_rule
-$(B)/$(1): $(B)/tests/fuzz/$(1).o $(call lib,$(call needed,tests/fuzz/$(1).c))
-	$$(Q)$$(CC) $$(LDFLAGS) -fsanitize=fuzzer -o $$@ $$^ $(call lib_args,$(call needed,tests/fuzz/$(1).c))
+$(B)/$(1): $(B)/tests/fuzz/$(1).o $(patsubst %.c,$(B)/%.o,$(kits_$(1))) $(call lib,$(call needed,tests/fuzz/$(1).c))
+	$$(Q)$$(CC) $$(LDFLAGS) -fsanitize=fuzzer $$(patsubst %,-Wl$$(,)--wrap=%,$$(wraps_$(1))) -o $$@ $$^ $(call lib_args,$(call needed,tests/fuzz/$(1).c))
 .PHONY: run-$(1)
 endef
 fuzz_names := $(call names,$(FUZZERS))

@@ -624,6 +624,31 @@ void kit_peer_send(struct kit_peer *peer, const struct kit_rtp *rtp, bool as_rtx
 			      seal_tag_bytes(seal_tx_profile(job.tx)));
 }
 
+bool kit_peer_send_plain(struct kit_peer *peer, const uint8_t *bytes, size_t len, uint64_t index)
+{
+	uint8_t plain[KIT_WIRE_BYTES], sealed[KIT_WIRE_BYTES];
+	struct rtp_packet rtp;
+	struct seal_job job;
+
+	assert(peer->transport->tx && len + SEAL_MAX_TAG_BYTES <= sizeof(sealed));
+	memcpy(plain, bytes, len);
+	if (rtp_parse_header(plain, len, &rtp) != RTP_OK || rtp_is_rtcp(plain, len))
+		return false;
+	be16_write(plain + 2, (uint16_t)index);
+	job = (struct seal_job){
+		.tx = peer->transport->tx,
+		.index = index,
+		.header = plain,
+		.payload = plain + rtp.payload_offset,
+		.header_bytes = rtp.payload_offset,
+		.payload_bytes = (uint16_t)(len - rtp.payload_offset),
+		.out = sealed,
+	};
+	seal_rtp(peer->plane->engine, &job, 1);
+	kit_peer_send_raw(peer, sealed, len + seal_tag_bytes(seal_tx_profile(job.tx)));
+	return true;
+}
+
 void kit_peer_send_frame(struct kit_peer *peer, bool is_keyframe, unsigned packets, uint16_t bytes,
 			 struct kit_rtp *first)
 {

@@ -141,6 +141,9 @@ void kit_peer_send(struct kit_peer *peer, const struct kit_rtp *rtp, bool as_rtx
 void kit_peer_send_frame(struct kit_peer *peer, bool is_keyframe, unsigned packets, uint16_t bytes,
 			 struct kit_rtp *first);
 void kit_peer_send_audio(struct kit_peer *peer);
+/** Any RTP packet under a 48-bit index, whose low 16 bits become its sequence number.
+ *  @return false: what it has for a header is none */
+bool kit_peer_send_plain(struct kit_peer *peer, const uint8_t *bytes, size_t len, uint64_t index);
 
 void kit_peer_send_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len);
 void kit_peer_pli(struct kit_peer *peer);
