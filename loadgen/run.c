@@ -166,6 +166,15 @@ static void stop_measuring(struct run *r)
 	enter(r, REPAIRING);
 }
 
+/* Nobody is left who could receive anything. */
+static bool is_all_over(const struct run *r)
+{
+	for (uint32_t i = 0; i < r->started; i++)
+		if (peer_state(viewer_peer(r->viewers[i])) < PEER_FAILED)
+			return false;
+	return r->started > 0;
+}
+
 static bool is_all_received(const struct run *r)
 {
 	struct viewer_result result;
@@ -217,7 +226,7 @@ static void on_phase(struct run *r)
 		on_joining(r);
 		break;
 	case MEASURING:
-		if (duration_us && past_us >= duration_us)
+		if ((duration_us && past_us >= duration_us) || is_all_over(r))
 			stop_measuring(r);
 		break;
 	case REPAIRING:
