@@ -528,6 +528,27 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 		poll(s);
 }
 
+static bool has_addr(const struct session *s, const struct net_addr *addr)
+{
+	for (unsigned i = 0; i < s->addr_count; i++)
+		if (net_addr_is_equal(&s->addrs[i].addr, addr))
+			return true;
+	return false;
+}
+
+void session_meet_again(struct session *s, const struct net_path *path, struct slab *slab)
+{
+	struct worker *w = s->worker;
+	struct session_ref ref = session_ref_of(s);
+
+	session_on_datagram(s, path, slab);
+	s = worker_session(w, ref);
+	/* An address that was validated long ago makes no event: somebody who wrote it on his own
+	 * checks would keep it. */
+	if (s && has_addr(s, &path->remote) && worker_know_address(w, &path->remote, ref))
+		note_addr(s, &path->remote, w->index);
+}
+
 void session_on_forwarded(struct session *s, const struct net_path *path, struct slab *slab,
 			  unsigned from)
 {

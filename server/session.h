@@ -49,6 +49,10 @@ struct session *session_claim(struct worker *w, struct plan *plan);
 /** A datagram for this session; takes over the slab. */
 void session_on_datagram(struct session *s, const struct net_path *path, struct slab *slab);
 
+/** The same: authentic STUN from an address that this worker's table does not give to the session,
+ *  or gives to another one. The session may be gone after. */
+void session_meet_again(struct session *s, const struct net_path *path, struct slab *slab);
+
 /** The same, handed over by another worker. */
 void session_on_forwarded(struct session *s, const struct net_path *path, struct slab *slab,
 			  unsigned from);

@@ -191,7 +191,7 @@ static void meet_again(struct worker *w, struct session_ref owner, const struct 
 		struct session *s = worker_session(w, owner);
 
 		if (s)
-			session_on_datagram(s, path, slab);
+			session_meet_again(s, path, slab);
 		else
 			slab_put(w->pool, slab);
 		return;

@@ -31,7 +31,7 @@ enum {
 struct worker_counters {
 	counter sessions, sessions_opened, viewers, branches, forwards, handshakes,
 	    handshakes_waiting;
-	counter packets_in, bytes_in, packets_out, bytes_out;
+	counter packets_in, bytes_in;
 	counter verdicts[TRANSPORT_VERDICTS];
 	counter strangers_not_stun, strangers_unknown, strangers_bad_integrity, strangers_limited;
 	counter handed_over, handed_over_drops; /* media packets to other workers' rings */
@@ -51,7 +51,6 @@ struct worker_counters {
 	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_relieved,
 	    slabs_trimmed_bytes;
 	counter lag_slots[WORKER_LAG_SLOTS]; /* how long a turn took, log2 of microseconds */
-	counter transport_bytes;
 };
 
 /* What all workers are given; lives as long as they. */

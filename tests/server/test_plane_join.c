@@ -405,3 +405,34 @@ Test(plane_join, forged_media_moves_counters_alone)
 	cr_expect_eq(v->packet_count, 2);
 	kit_plane_close(p);
 }
+
+/* Whoever can write another client's address on its datagrams may take its place in the table, but
+ * not keep it: the next check of the true one takes it back. */
+Test(plane_join, an_address_that_another_session_claims_comes_back)
+{
+	for (unsigned worker = 0; worker < 2; worker++) {
+		struct kit_plane *p = kit_plane_open("", 2);
+		struct kit_peer *source = start_stream(p);
+		struct kit_peer *v = kit_peer_join(p, "live", &viewer);
+		struct kit_peer_config config = viewer;
+		struct kit_peer *thief;
+
+		config.worker = worker;
+		thief = kit_peer_join(p, "live", &config);
+		thief->addr = source->addr;
+		thief->worker = source->worker;
+		source->is_mute = true;
+		kit_plane_advance(p, 6100000);
+		source->is_mute = false;
+		thief->is_mute = true;
+		cr_assert_not(source->is_closed);
+		kit_peer_send_frame(source, true, 2, 500, NULL);
+		kit_plane_advance(p, 10000);
+		cr_expect_eq(v->packet_count, 0, "worker %u: it was taken", worker);
+		kit_plane_advance(p, 6100000);
+		kit_peer_send_frame(source, true, 2, 500, NULL);
+		kit_plane_advance(p, 50000);
+		cr_expect_geq(v->packet_count, 2, "worker %u", worker);
+		kit_plane_close(p);
+	}
+}

@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "media/rtcp.h"
 #include "net/random.h"
 #include "server/session.h"
 #include "tests/server/kit_plane.h"
@@ -297,5 +298,66 @@ Test(plane_publish, a_key_frame_is_asked_for_with_the_first_video_packet)
 	kit_plane_settle(p);
 	cr_expect_eq(source->plis, 1);
 	cr_expect_eq(kit_peer_count(v, MEDIA_AUDIO, false), 1);
+	kit_plane_close(p);
+}
+
+/* --- clocks and silence ------------------------------------------------------------------- */
+
+static void send_report(struct kit_peer *source, enum media_kind kind)
+{
+	struct rtcp_sender_info info = {
+		.ntp = UINT64_C(0xe0000000) << 32,
+		.rtp_timestamp = source->timestamp[kind],
+	};
+	uint8_t bytes[100];
+	struct rtcp_writer w;
+
+	rtcp_writer_init(&w, bytes, sizeof(bytes));
+	rtcp_write_sr(&w, source->ssrc[kind], &info, NULL, 0);
+	kit_peer_send_rtcp(source, bytes, w.len_bytes);
+}
+
+Test(plane_publish, viewers_get_sender_reports_once_the_publisher_has_sent_its_own)
+{
+	struct kit_plane *p = kit_plane_open("", 2);
+	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
+	struct kit_peer_config far = on_worker(&viewer, 1);
+	struct kit_peer *viewers[2] = { kit_peer_join(p, "live", &viewer),
+					kit_peer_join(p, "live", &far) };
+
+	send_second(p, source);
+	send_second(p, source);
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_eq(viewers[i]->sender_reports, 0);
+	send_report(source, MEDIA_VIDEO);
+	send_report(source, MEDIA_AUDIO);
+	for (unsigned i = 0; i < 6; i++)
+		send_second(p, source);
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_geq(viewers[i]->sender_reports, 2, "viewer %u: both tracks", i);
+	cr_expect_geq(source->reports, 7, "and the publisher hears what arrived, once a second");
+	kit_plane_close(p);
+}
+
+Test(plane_publish, who_falls_silent_is_ended)
+{
+	struct kit_plane *p = kit_plane_open("session:\n  media_timeout_ms: 40000\n", 2);
+	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
+	struct kit_peer_config far = on_worker(&viewer, 1);
+	struct kit_peer *v = kit_peer_join(p, "live", &far);
+
+	kit_plane_advance(p, 60000000);
+	cr_expect_not(v->is_closed, "consent checks keep it alive");
+	cr_expect_eq(registry_sessions_open(p->registry), 1, "the publisher had no media");
+	source = kit_peer_join(p, "live", &publisher);
+	send_second(p, source);
+	v->is_mute = true;
+	source->is_mute = true;
+	kit_plane_advance(p, 28000000);
+	cr_expect_eq(registry_sessions_open(p->registry), 2);
+	kit_plane_advance(p, 5000000);
+	cr_expect_eq(registry_sessions_open(p->registry), 0);
+	cr_expect_eq(p->registry->sessions_ended[TRANSPORT_CLOSED_SILENT], 2);
+	cr_expect_eq(p->registry->stream_count, 0);
 	kit_plane_close(p);
 }
