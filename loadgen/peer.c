@@ -509,6 +509,19 @@ void peer_leave(struct peer *p)
 	arm(p);
 }
 
+int peer_rebind(struct peer *p)
+{
+	int err = sockets_rebind(p->ground->sockets, p->config.number);
+
+	if (err || !p->transport)
+		return err;
+	err = transport_recheck(p->transport, p->ground->now_us);
+	assert(err == 0);
+	poll_transport(p);
+	arm(p);
+	return 0;
+}
+
 /* --- life ------------------------------------------------------------------------------ */
 
 int peer_create(struct peer **out, struct peer_ground *g, const struct peer_config *config)

@@ -97,6 +97,10 @@ void peer_destroy(struct peer *p);
 /** POST the offer. */
 void peer_start(struct peer *p);
 
+/** Another port (sockets_rebind()), from which the server is asked at once.
+ *  @return 0 or what sockets_rebind() says */
+int peer_rebind(struct peer *p);
+
 /** It cannot go on, says its user: PEER_FAILED. */
 void peer_fail(struct peer *p, const char *why);
 

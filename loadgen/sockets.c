@@ -293,6 +293,19 @@ int sockets_add(struct sockets *s, uint32_t peer, struct net_addr *local)
 	return 0;
 }
 
+int sockets_rebind(struct sockets *s, uint32_t peer)
+{
+	uint32_t at = peer / s->peers_per_item;
+	struct shared_socket *former = s->items[at];
+	int err = open_socket(s, at); /* the new one first: it cannot get the same port */
+
+	if (err)
+		s->items[at] = former;
+	else
+		close_socket(former);
+	return err;
+}
+
 /* --- sending --------------------------------------------------------------------------- */
 
 bool sockets_send(struct sockets *s, uint32_t peer, const struct net_path *path,

@@ -53,6 +53,14 @@ void sockets_destroy(struct sockets *s);
  */
 int sockets_add(struct sockets *s, uint32_t peer, struct net_addr *local);
 
+/**
+ * Another port for a peer and all that share its socket, as a NAT gives that forgot its mapping:
+ * none of them is told, and what is on its way to the former port is lost.
+ *
+ * @return 0 or a negative errno of socket(2) or bind(2); the former port stays
+ */
+int sockets_rebind(struct sockets *s, uint32_t peer);
+
 /** Send one datagram of a peer; path->local is its address. A full socket loses it, as the network
  *  may. @return false: lost */
 bool sockets_send(struct sockets *s, uint32_t peer, const struct net_path *path,

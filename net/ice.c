@@ -74,6 +74,18 @@ int ice_agent_add_remote(struct ice_agent *a, uint64_t now_us, const struct net_
 	return 0;
 }
 
+int ice_agent_recheck(struct ice_agent *a, uint64_t now_us)
+{
+	if (a->is_lite)
+		return -ENOTSUP;
+	tick(a, now_us);
+	if (a->is_settled && a->selected != ICE_NONE) {
+		ice_check_start(a, &a->pairs[a->selected]);
+		a->pace_us = a->now_us; /* nothing else is under way that it could crowd */
+	}
+	return 0;
+}
+
 enum ice_verdict ice_agent_on_stun(struct ice_agent *a, uint64_t now_us,
 				   const struct net_path *path, const uint8_t *bytes, size_t len)
 {

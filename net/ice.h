@@ -137,6 +137,10 @@ int ice_agent_add_remote(struct ice_agent *a, uint64_t now_us, const struct net_
 enum ice_verdict ice_agent_on_stun(struct ice_agent *a, uint64_t now_us,
 				   const struct net_path *path, const uint8_t *bytes, size_t len);
 
+/** Controlling: check the selected path now and not when its consent is due; before one is selected
+ *  nothing changes. @return 0 or -ENOTSUP (a lite agent) */
+int ice_agent_recheck(struct ice_agent *a, uint64_t now_us);
+
 /** An SRTP or SRTCP packet that opened. Keeps a lite agent alive if its source is validated. */
 void ice_agent_on_authenticated(struct ice_agent *a, uint64_t now_us, const struct net_path *path);
 

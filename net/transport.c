@@ -404,6 +404,11 @@ int transport_add_remote(struct transport *t, uint64_t now_us, const struct net_
 	return ice_agent_add_remote(of(t)->ice, now_us, path);
 }
 
+int transport_recheck(struct transport *t, uint64_t now_us)
+{
+	return ice_agent_recheck(of(t)->ice, now_us);
+}
+
 int transport_ice_restart(struct transport *t, uint64_t now_us, const struct ice_credentials *local,
 			  const struct ice_credentials *remote)
 {

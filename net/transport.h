@@ -139,6 +139,10 @@ void transport_on_timeout(struct transport *t, uint64_t now_us);
  *  @return 0, -ENOSPC (ICE_MAX_PAIRS) or -ENOTSUP (a lite agent) */
 int transport_add_remote(struct transport *t, uint64_t now_us, const struct net_path *path);
 
+/** ICE_CONTROLLING: our address may have changed, so ask the peer at once.
+ *  @return 0 or -ENOTSUP (a lite agent) */
+int transport_recheck(struct transport *t, uint64_t now_us);
+
 /** New credentials (RFC 8445 section 9); the former work, and keys and path stay, until the first
  *  valid check under the new. @return 0 or -EINVAL (nothing changes) */
 int transport_ice_restart(struct transport *t, uint64_t now_us, const struct ice_credentials *local,

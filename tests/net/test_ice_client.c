@@ -461,6 +461,40 @@ Test(ice_client, consent_checks_come_every_4_to_6_s_as_the_seed_says)
 	cr_expect_arr_neq(gaps[0], gaps[1], sizeof(gaps[0]));
 }
 
+Test(ice_client, a_client_that_moved_may_ask_before_consent_is_due)
+{
+	struct net_path path = path_to("192.0.2.1:8189", "10.0.0.2:4000");
+	struct ice_agent *a = create(1);
+	uint64_t now_us = 0;
+
+	cr_assert_eq(ice_agent_add_remote(a, 0, &path), 0);
+	out = kit_drain(a);
+	cr_assert_eq(ice_agent_recheck(a, 0), 0, "nothing is selected");
+	cr_expect_eq(kit_drain(a).sent, 0);
+	for (int i = 0; i < 2; i++) { /* the check, the nomination */
+		struct kit_datagram asked = out.out[0];
+
+		cr_assert_eq(reply(a, now_us, &asked), ICE_ACCEPTED);
+		out = kit_drain(a);
+		now_us = out.deadline_us;
+		if (i == 0) {
+			ice_agent_on_timeout(a, now_us);
+			out = kit_drain(a);
+		}
+	}
+	now_us -= KIT_S;
+	ice_agent_on_timeout(a, now_us);
+	cr_expect_eq(kit_drain(a).sent, 0);
+	for (int i = 0; i < 3; i++, now_us += ICE_PACING_US / 10) {
+		cr_assert_eq(ice_agent_recheck(a, now_us), 0);
+		out = kit_drain(a);
+		cr_expect_eq(out.sent, 1);
+		cr_expect(message(&out.out[0]).has_use_candidate);
+		cr_expect_geq(out.deadline_us, now_us + ICE_CONSENT_MIN_US, "round %d", i);
+	}
+	ice_agent_destroy(a);
+}
+
 Test(ice_client, a_rebound_client_takes_the_server_with_it)
 {
 	static struct link l;
