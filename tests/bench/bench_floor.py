@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""The relay beside the floor: what forwarding costs, and what it would cost if nothing else was done.
+
+For each case (protection profile, publisher's pacing, receiver with or without GRO) BENCH_ROUNDS
+times in turn: a fresh relay of one worker under the load generator, then the floor, which replays the
+very messages that one viewer of that relay got, recorded on the loopback device, and then a plain
+sendto() of each packet, all to the same receivers. Relay and floor run on one core, generator and
+receivers on the other.
+
+CPU per packet is run time of threads (schedstat) over datagrams sent, so that other programs on the
+machine do not count. Printed, not judged; medians with the least and the most. build/bench/ gets
+floor.json and floor.svg.
+
+BENCH_VIEWERS (1000), BENCH_ROUNDS (5), BENCH_SECONDS (5, measured in each run), BENCH_CASES (a regular
+expression that chooses among the cases' names), BENCH_NICE (0; below 0, as root, other programs on a
+busy machine get in the way less).
+"""
+import collections
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+from plot import write_bars
+
+VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
+NICE = os.environ.get("BENCH_NICE", "0")
+CHOSEN = os.environ.get("BENCH_CASES", "")
+RECORD_SECONDS = 4.1  # one whole loop of the generator's media
+JOINS_PER_S = 300
+SETTLE_SECONDS = 1
+RELAY_CORE, LOAD_CORE = (0, 1) if os.cpu_count() > 1 else (0, 0)
+OUT = "build/bench"
+
+Case = collections.namedtuple("Case", "name srtp pacing gro")
+CASES = [
+    Case(f"{srtp} {pacing} {'GRO' if gro else 'no GRO'}", srtp, pacing, gro)
+    for srtp in ("gcm128", "cm80") for gro in (True, False) for pacing in ("frame", "browser")
+]
+
+
+def get(url):
+    with urllib.request.urlopen(url) as f:
+        return f.read().decode()
+
+
+def metric(text, name):
+    return sum(float(n) for n in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.M))
+
+
+def run_time_ns(pid):
+    """Of all threads."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+class Relay:
+    def __init__(self):
+        self.process = subprocess.Popen(
+            ["nice", "-n", NICE, "taskset", "-c", str(RELAY_CORE), "build/sluice", "--http", "127.0.0.1:0", "--udp",
+             "127.0.0.1:0", "--workers", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        ready = self.process.stdout.readline()
+        match = re.match(r"ready http=(\S+) udp=\S+:(\d+) ", ready)
+        if not match:
+            sys.exit(f"no ready line: {ready!r}")
+        self.url, self.udp_port = "http://" + match[1], match[2]
+
+    def sample(self):
+        text = get(self.url + "/metrics")
+        return {
+            "cpu_ns": run_time_ns(self.process.pid),
+            "packets": metric(text, "sluice_datagrams_out_total"),
+            "messages": metric(text, "sluice_messages_out_total"),
+        }
+
+    def viewers(self):
+        return sum(w["viewers"] for w in json.loads(get(self.url + "/api/info"))["workers"])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(30)
+
+
+def start_load(relay, case, duration):
+    command = ["nice", "-n", NICE, "taskset", "-c", str(LOAD_CORE), "build/sluice-load", "bench", "--url", relay.url,
+               "--subscribers", str(VIEWERS), "--rate", str(JOINS_PER_S), "--duration",
+               str(int(duration)), "--pacing", case.pacing, "--srtp", case.srtp, "--pid",
+               str(relay.process.pid), "--json"]
+    if not case.gro:
+        command.append("--no-gro")
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def record(relay, case, path):
+    """The messages of a viewer in the middle. @return whether the kernel let us look"""
+    number = VIEWERS // 2
+    address = f"127.1.{(number + 1) // 256}.{(number + 1) % 256}"
+    done = subprocess.run(
+        ["taskset", "-c", str(LOAD_CORE), "build/floor", "record", "--port", relay.udp_port, "--to",
+         address, "--seconds", str(RECORD_SECONDS), "--srtp", case.srtp, "--output", path])
+    return done.returncode == 0
+
+
+def measure_relay(case, trace):
+    relay = Relay()
+    try:
+        load = start_load(relay, case, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 2)
+        while load.poll() is None and relay.viewers() < VIEWERS:
+            time.sleep(0.1)
+        time.sleep(SETTLE_SECONDS)
+        before = relay.sample()
+        time.sleep(SECONDS)
+        after = relay.sample()
+        recorded = record(relay, case, trace)
+        result = json.loads(load.communicate(timeout=120)[0])
+    finally:
+        relay.stop()
+    packets = after["packets"] - before["packets"]
+    latency = result["latency_us"]
+    return recorded, {
+        "relay ns/packet": (after["cpu_ns"] - before["cpu_ns"]) / packets,
+        "relay packets/message": packets / (after["messages"] - before["messages"]),
+        "relay frame p50 us": latency["frame"]["p50"],
+        "relay frame p99 us": latency["frame"]["p99"],
+        "relay audio p50 us": latency["audio"]["p50"],
+        "relay audio p99 us": latency["audio"]["p99"],
+        "relay lost": result["packets"]["lost"],
+        "relay repaired": result["packets"]["repaired"],
+    }
+
+
+def measure_floor(case, trace):
+    command = ["nice", "-n", NICE, "build/floor", "--viewers", str(VIEWERS), "--srtp", case.srtp, "--pacing",
+               case.pacing, "--rounds", "1", "--seconds", str(SECONDS / 2), "--cores",
+               f"{RELAY_CORE},{LOAD_CORE}", "--json"]
+    if trace:
+        command += ["--trace", trace]
+    if not case.gro:
+        command.append("--no-gro")
+    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    gso, sendto = result["gso"], result["sendto"]
+    row = {
+        "floor ns/packet": gso["schedstat_ns_per_packet"]["median"],
+        "sendto ns/packet": sendto["schedstat_ns_per_packet"]["median"],
+        "floor packets/message": gso["packets_per_message"]["median"],
+        "floor frame p50 us": gso["frame_us_p50"]["median"],
+        "floor frame p99 us": gso["frame_us_p99"]["median"],
+        "floor audio p50 us": gso["audio_us_p50"]["median"],
+        "floor audio p99 us": gso["audio_us_p99"]["median"],
+    }
+    if "check" in result:
+        row["floor / expected"] = result["check"]["measured_ns"] / result["check"]["expected_ns"]
+    return row
+
+
+def video_packets_per_message(path):
+    """Of the messages that carry video, by the trace."""
+    messages = [m for m in open(path).read().split("message\n")[1:] if "video" in m]
+    return sum(m.count("video") for m in messages) / max(len(messages), 1)
+
+
+def measure(case):
+    trace = f"{OUT}/floor-{case.name.replace(' ', '-')}.trace"
+    recorded, row = measure_relay(case, trace)
+    if recorded:
+        row["relay video packets/message"] = video_packets_per_message(trace)
+    row.update(measure_floor(case, trace if recorded else None))
+    row["relay / floor"] = row["relay ns/packet"] / row["floor ns/packet"]
+    row["relay / sendto"] = row["relay ns/packet"] / row["sendto ns/packet"]
+    row["floor / sendto"] = row["floor ns/packet"] / row["sendto ns/packet"]
+    return row
+
+
+def spread(rows, name):
+    values = [row[name] for row in rows if name in row]
+    if not values:
+        return None
+    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def summarise(rows):
+    names = {name: None for row in rows for name in row}
+    return {name: spread(rows, name) for name in names}
+
+
+def print_case(case, summary):
+    print(f"{case.name}, {VIEWERS} viewers")
+    for name, s in summary.items():
+        print(f"    {name:28} {s['median']:10.5g}   ({s['min']:.5g} to {s['max']:.5g})")
+    print(flush=True)
+
+
+def machine():
+    with open("/proc/cpuinfo") as f:
+        cpu = re.search(r"^model name\s*:\s*(.*)$", f.read(), re.M)
+    return (f"{cpu[1] if cpu else os.uname().machine}, {os.cpu_count()} cores, "
+            f"kernel {os.uname().release}")
+
+
+def plot(results):
+    series = ("relay ns/packet", "floor ns/packet", "sendto ns/packet")
+    bars = {name: [summary[key] for key in series] for name, summary in results.items()}
+    write_bars(f"{OUT}/floor.svg", bars, [s.split()[0] for s in series],
+               f"CPU ns per packet, {VIEWERS} viewers; median, least and most of {ROUNDS} rounds",
+               machine())
+
+
+def main():
+    print(__doc__)
+    print(f"{machine()}; {ROUNDS} rounds\n", flush=True)
+    os.makedirs(OUT, exist_ok=True)
+    cases = [case for case in CASES if re.search(CHOSEN, case.name)]
+    rows = {case: [] for case in cases}
+    for number in range(ROUNDS):
+        for case in cases:
+            row = measure(case)
+            rows[case].append(row)
+            print(f"round {number + 1}, {case.name}: relay {row['relay ns/packet']:.0f}, floor "
+                  f"{row['floor ns/packet']:.0f}, sendto {row['sendto ns/packet']:.0f} ns/packet, "
+                  f"relay / floor {row['relay / floor']:.2f}", file=sys.stderr, flush=True)
+    results = {case.name: summarise(rows[case]) for case in cases}
+    for case in cases:
+        print_case(case, results[case.name])
+    with open(f"{OUT}/floor.json", "w") as f:
+        json.dump({"machine": machine(), "viewers": VIEWERS, "rounds": ROUNDS,
+                   "cases": results, "runs": {c.name: rows[c] for c in cases}}, f, indent=1)
+    plot(results)
+    print(f"written: {OUT}/floor.json, {OUT}/floor.svg")
+
+
+main()
