@@ -133,7 +133,6 @@ int branch_join(struct branch *b, struct viewer *v)
 	}
 	v->at = b->viewer_count;
 	b->viewers[b->viewer_count++] = v;
-	b->wants_pass |= b->is_passing; /* its places shift: it may miss one */
 	atomic_fetch_add_explicit(&b->stream->viewers, 1, memory_order_relaxed);
 	return 0;
 }

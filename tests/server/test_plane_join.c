@@ -436,3 +436,57 @@ Test(plane_join, an_address_that_another_session_claims_comes_back)
 		kit_plane_close(p);
 	}
 }
+
+Test(plane_join, nobody_begins_with_a_key_frame_from_before_it_joined)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_peer *source = start_stream(p);
+	struct kit_peer *v;
+
+	kit_peer_send_frame(source, true, 2, 500, NULL);
+	kit_peer_send_frame(source, false, 2, 500, NULL);
+	kit_plane_settle(p);
+	(void)kit_peer_join(p, "live", &viewer); /* so that there is a history */
+	kit_peer_send_frame(source, true, 2, 500, NULL);
+	kit_peer_send_frame(source, false, 2, 500, NULL);
+	v = kit_peer_join(p, "live", &viewer);
+	kit_peer_send_frame(source, false, 2, 500, NULL);
+	kit_plane_advance(p, 10000);
+	cr_expect_eq(v->packet_count, 0);
+	kit_peer_send_frame(source, true, 2, 500, NULL);
+	kit_plane_advance(p, 10000);
+	cr_expect_eq(v->packet_count, 2);
+	kit_plane_close(p);
+}
+
+/* The worker on which the datagrams land forwards for the old session still. */
+Test(plane_join, a_port_that_is_forwarded_may_be_used_for_a_new_session)
+{
+	struct kit_plane *p = kit_plane_open("", 2);
+	struct kit_peer *source = start_stream(p);
+	struct kit_peer *first = kit_peer_join(p, "live", &viewer);
+	struct kit_peer_config config = viewer;
+	struct kit_peer *second;
+	struct net_path path = { .remote = { .ip = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+					     .port = KIT_PORT } };
+
+	first->worker = 1;
+	first->addr.port++;
+	kit_plane_advance(p, 6100000);
+	cr_assert_eq(KIT_SUM(p, forwards), 1);
+	first->is_mute = true;
+	config.worker = 1;
+	second = kit_peer_open(p, "live", &config);
+	second->addr = path.local = first->addr;
+	transport_destroy(first->transport);
+	first->transport = NULL;
+	transport_add_remote(second->transport, p->now_us, &path);
+	kit_plane_advance(p, 1500000);
+	cr_assert(second->is_connected);
+	cr_expect_eq(counter_read(&kit_plane_worker(p, 1)->counters.sessions), 1);
+	kit_peer_send_frame(source, true, 2, 500, NULL);
+	kit_plane_advance(p, 50000);
+	cr_expect_eq(kit_peer_count(second, MEDIA_VIDEO, false), 2);
+	cr_expect_eq(KIT_SUM(p, forwards), 0);
+	kit_plane_close(p);
+}

@@ -134,6 +134,30 @@ Test(plane_workers, a_forward_to_a_session_that_ended_is_forgotten)
 	kit_plane_close(p);
 }
 
+/* The first datagram from a new address is on its way when the session ends. */
+Test(plane_workers, a_forward_that_its_owner_never_saw_is_forgotten)
+{
+	struct kit_plane *p = kit_plane_open("", 2);
+	struct kit_peer *v;
+	struct session_ref ref;
+
+	(void)kit_peer_join(p, "live", &publisher);
+	v = kit_peer_join(p, "live", &here);
+	ref = session_ref_unpack(atomic_load(&p->registry->newest->claim));
+	v->worker = 1;
+	v->addr.port++;
+	p->now_us += 6500000;
+	kit_clock_set(p->now_us);
+	transport_on_timeout(v->transport, p->now_us);
+	kit_peer_poll(v);
+	kit_loop_round(kit_plane_worker(p, 1)->loop);
+	cr_assert_eq(KIT_SUM(p, forwards), 1);
+	session_end(worker_session(kit_plane_worker(p, 0), ref), TRANSPORT_CLOSED_SILENT);
+	kit_plane_settle(p);
+	cr_expect_eq(KIT_SUM(p, forwards), 0);
+	kit_plane_close(p);
+}
+
 Test(plane_workers, an_address_whose_owner_cannot_hear_of_it_is_not_kept)
 {
 	struct kit_plane *p = kit_plane_open("", 2);
