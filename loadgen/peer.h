@@ -23,7 +23,7 @@
 #include "net/transport.h"
 
 enum {
-	PEER_EARLY_PKTS = 64,       /* kept that came before our side of the handshake ended */
+	PEER_EARLY_PKTS = 256,      /* kept that came before our side of the handshake ended */
 	PEER_RETRY_US = 500 * 1000, /* after 409, 429 or 503 without a Retry-After; doubled */
 	PEER_MAX_RETRY_US = 8000000,
 	PEER_ERROR_BYTES = 256,

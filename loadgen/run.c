@@ -282,7 +282,7 @@ static int find_local(const char *url, struct net_addr *out)
 
 	if (signal_split(url, host, sizeof(host), port) != 0)
 		return -EINVAL;
-	if (getaddrinfo(host, port, &hints, &list) != 0)
+	if (getaddrinfo(host, port, &hints, &list) != 0 || !list)
 		return -EHOSTUNREACH;
 	best = list;
 	for (struct addrinfo *at = list; at; at = at->ai_next)

@@ -157,8 +157,10 @@ void signal_destroy(struct signal_client *c)
 {
 	if (!c)
 		return;
-	while (c->requests)
-		release(c->requests);
+	for (struct request *r = c->requests, *next; r; r = next) {
+		next = r->next;
+		release(r);
+	}
 	if (c->multi)
 		curl_multi_cleanup(c->multi);
 	if (c->timer)
