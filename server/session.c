@@ -12,6 +12,7 @@
 enum { FIRST_SESSIONS = 64, SPARE_TIMERS = 8 };
 
 static void poll(struct session *s);
+static void arm(struct session *s);
 
 /* --- places ------------------------------------------------------------------------------ */
 
@@ -351,8 +352,12 @@ static void start_work(struct session *s)
 	free(work);
 	transport_work_run(s->transport);
 	w->works_running--;
+	counter_set(&w->counters.handshakes, w->works_running);
 	s->is_work_running = false;
 	transport_work_done(s->transport, w->now_us);
+	/* Nobody may be polling it just now. */
+	s->transport_due_us = w->now_us;
+	arm(s);
 }
 
 void session_start_waiting_work(struct worker *w)

@@ -181,6 +181,7 @@ static void on_rtp(struct kit_peer *peer, const struct kit_datagram *d, const ui
 			packet->kind = (enum media_kind)kind;
 		packet->is_rtx |= m->remote_rtx_ssrc && m->remote_rtx_ssrc == rtp.ssrc;
 	}
+	ext_read(&peer->terms.media[packet->kind].extensions, bytes, &rtp, &packet->ext);
 	if (packet->is_rtx) {
 		assert(rtp.payload_bytes >= 2);
 		packet->osn = be16_read(bytes + rtp.payload_offset);

@@ -52,6 +52,7 @@ struct kit_packet {
 	uint8_t payload_type;
 	bool marker, is_rtx;
 	enum media_kind kind;
+	struct ext_values ext;
 	uint8_t head[KIT_HEAD_BYTES];
 };
 

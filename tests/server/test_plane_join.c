@@ -490,3 +490,39 @@ Test(plane_join, a_port_that_is_forwarded_may_be_used_for_a_new_session)
 	cr_expect_eq(KIT_SUM(p, forwards), 0);
 	kit_plane_close(p);
 }
+
+Test(plane_join, header_extensions_are_forwarded_under_the_viewers_ids)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_peer *source = start_stream(p);
+	struct kit_peer *v = kit_peer_join(p, "live", &viewer);
+	const struct negotiated_media *terms = &source->terms.media[MEDIA_AUDIO];
+	const struct ext_element levels[] = {
+		{ (const uint8_t[]){ 0x80 | 30 }, 1, terms->extensions.id_of[EXT_AUDIO_LEVEL] },
+	};
+	uint8_t bytes[200] = { 0 };
+	struct rtp_header header = {
+		.timestamp = 1,
+		.ssrc = source->ssrc[MEDIA_AUDIO],
+		.payload_type = terms->codecs[0].pt,
+		.has_extension = true,
+	};
+
+	cr_assert_neq(levels[0].id, 0);
+	cr_assert_neq(v->terms.media[MEDIA_AUDIO].extensions.id_of[EXT_AUDIO_LEVEL], 0);
+	for (unsigned i = 0; i < 3; i++) {
+		rtp_header_write(bytes, &header);
+		cr_assert_eq(ext_block_write(bytes + RTP_HEADER_BYTES, 8, levels, 1), 0);
+		cr_assert(kit_peer_send_plain(source, bytes, 120, 1000 + i));
+		kit_plane_advance(p, 20000);
+	}
+	cr_assert_eq(v->packet_count, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect(ext_has(&v->packets[i].ext, EXT_AUDIO_LEVEL));
+		cr_expect_eq(v->packets[i].ext.audio_level_dbov, 30);
+		cr_expect(v->packets[i].ext.audio_is_voice);
+		cr_expect_eq(v->packets[i].payload_bytes, 120 - 20);
+		cr_expect_not(ext_has(&v->packets[i].ext, EXT_MID));
+	}
+	kit_plane_close(p);
+}
