@@ -54,6 +54,7 @@ export function startPicture(name) {
 	draw(canvas, 0, name);
 	const stream = canvas.captureStream(0);
 	const [track] = stream.getVideoTracks();
+	const source = track.requestFrame ? track : stream; // Firefox has it on the stream
 	const began = performance.now();
 	let last = 0;
 	let timer = 0;
@@ -63,7 +64,7 @@ export function startPicture(name) {
 		if (number !== last) {
 			last = number;
 			draw(canvas, number, name);
-			track.requestFrame();
+			source.requestFrame();
 		}
 		const due = began + ((last + 1) * 1000) / FRAME_RATE;
 		timer = setTimeout(next, Math.max(0, due - performance.now()));
