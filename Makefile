@@ -115,6 +115,7 @@ help:
 	@echo 'make stress V=tsan       threads under ThreadSanitizer'
 	@echo 'make sim        whole relays under seeded loss, delay and reorder'
 	@echo 'make e2e        real sockets, real clients;  make browser: Chromium'
+	@echo 'make interop    every client of docs/interop.md, which it writes anew'
 	@echo 'make fuzz       every fuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each;  make run-fuzz_stun: one'
 	@echo 'make bench      measurements, printed and not judged'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck;  make layers: who includes what'
@@ -144,7 +145,7 @@ clean:
 
 # --- Unit tests: one program a folder ---------------------------------------------------------
 
-.PHONY: test check sim stress e2e browser bench tools
+.PHONY: test check sim stress e2e browser interop bench tools
 FAULTS := calloc malloc realloc aligned_alloc mmap
 # Entry points of a layer's libraries; wrapped in tests/LAYER.
 FAULTS_net := sendmmsg sendmsg srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
@@ -227,6 +228,11 @@ e2e: e2e-programs
 	@tests/run.sh tests/e2e
 browser: e2e-programs
 	@tests/run.sh tests/browser
+# Clients from Debian and npm, each against a relay of its own; writes docs/interop.md.
+interop: all
+	@packaging/deps.sh interop
+	@npm ci --no-audit --no-fund --loglevel=error --prefix tests/interop
+	@tests/interop/run
 bench: all tools $(addprefix $(BUILD)/,$(call names,$(BENCHES)))
 	@set -e; for script in $(wildcard tests/bench/bench_*.py); do $$script; done
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # packaging/deps.sh PURPOSE... - install the Debian packages that a purpose needs and that are missing.
 #
-# PURPOSE: build, demo, test, lint. With --list the names are printed and nothing else happens.
+# PURPOSE: build, demo, test, interop, lint. With --list the names are printed and nothing else happens.
 # apt is not touched when nothing is missing. Where it cannot run, one line names the packages;
 # who has them from elsewhere sets SLUICE_DEPS=skip.
 set -euo pipefail
@@ -22,6 +22,9 @@ test=(git libcriterion-dev
 	gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-nice
 	chromium nodejs npm)
 
+# Clients besides those of the tests, and what gives them a network of their own.
+interop=(firefox-esr golang-go golang-github-pion-webrtc.v3-dev iproute2 util-linux)
+
 # Intel's library exists for x86-64 only; the build does without it elsewhere.
 [ "$(uname -m)" != x86_64 ] || build+=(libipsec-mb-dev)
 
@@ -31,8 +34,9 @@ packages_of() {
 	demo) echo "${build[@]}" "${demo[@]}" ;;
 	lint) echo "${build[@]}" "${lint[@]}" ;;
 	test) echo "${build[@]}" "${demo[@]}" "${test[@]}" ;;
+	interop) echo "${build[@]}" "${demo[@]}" "${test[@]}" "${interop[@]}" ;;
 	*)
-		echo "deps.sh: no such purpose: $1 (build, demo, test or lint)" >&2
+		echo "deps.sh: no such purpose: $1 (build, demo, test, interop or lint)" >&2
 		return 2
 		;;
 	esac
@@ -54,7 +58,7 @@ if [ "${1-}" = --list ]; then
 	list=1
 	shift
 fi
-[ $# -gt 0 ] || { echo "usage: packaging/deps.sh [--list] build|demo|test|lint..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: packaging/deps.sh [--list] build|demo|test|interop|lint..." >&2; exit 2; }
 
 wanted=
 for purpose in "$@"; do
