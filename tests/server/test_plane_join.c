@@ -4,7 +4,7 @@
 #include "net/stun.h"
 #include "tests/server/kit_plane.h"
 
-TestSuite(plane_join, .timeout = 30);
+TestSuite(plane_join, .timeout = 120);
 
 static const struct kit_peer_config publisher = {
 	.publishes = true, .audio = true, .video = true, .rtx = true

@@ -4,7 +4,7 @@
 #include "net/random.h"
 #include "tests/server/kit_plane.h"
 
-TestSuite(plane_pass, .timeout = 60);
+TestSuite(plane_pass, .timeout = 120);
 
 enum { VIEWERS = 12 };
 

@@ -5,7 +5,7 @@
 #include "server/session.h"
 #include "tests/server/kit_plane.h"
 
-TestSuite(plane_publish, .timeout = 60);
+TestSuite(plane_publish, .timeout = 120);
 
 static const struct kit_peer_config publisher = {
 	.publishes = true, .audio = true, .video = true, .rtx = true

@@ -5,7 +5,7 @@
 #include "tests/fault.h"
 #include "tests/server/kit_plane.h"
 
-TestSuite(plane_workers, .timeout = 60);
+TestSuite(plane_workers, .timeout = 120);
 
 static const struct kit_peer_config publisher = {
 	.publishes = true, .audio = true, .video = true, .rtx = true
@@ -261,7 +261,7 @@ Test(plane_workers, sessions_that_come_and_go_leave_nothing)
 					     2);
 	static const char *const names[] = { "a", "b", "c" };
 
-	for (unsigned step = 0; step < 600; step++) {
+	for (unsigned step = 0; step < 300; step++) {
 		struct kit_peer_config config = step % 5 ? here : publisher;
 		struct kit_peer *peer;
 		unsigned count = 0;
