@@ -362,6 +362,37 @@ Test(plane_pass, a_kernel_that_is_full_loses_and_repeats_nothing)
 	}
 }
 
+static struct kit_wire_answer take_nothing(void *arg, unsigned offered)
+{
+	(void)offered;
+	return (struct kit_wire_answer){ 0, *(const int *)arg };
+}
+
+/* More than the arena holds waits; nothing else comes that would send it off. */
+Test(plane_pass, what_waits_leaves_once_the_kernel_has_room)
+{
+	static const int errors[] = { EAGAIN, ENOBUFS, ENOMEM };
+
+	for (size_t e = 0; e < 3; e++) {
+		int error = errors[e];
+		struct room r;
+		uint32_t from;
+
+		open_room(&r, "");
+		from = r.source->next_number;
+		kit_wire_on_send(take_nothing, &error);
+		kit_peer_send_frame(r.source, false, 30, 1000, NULL);
+		kit_plane_advance(r.p, 20000);
+		cr_expect_eq(got(&r), 0);
+		kit_wire_on_send(NULL, NULL);
+		kit_wire_unblock();
+		kit_plane_advance(r.p, 20000);
+		expect_each_once(&r, from, r.source->next_number, strerror(error));
+		expect_order(&r, strerror(error));
+		kit_plane_close(r.p);
+	}
+}
+
 Test(plane_pass, late_packets_survive_a_full_kernel)
 {
 	struct trouble trouble = { .error = EAGAIN };
