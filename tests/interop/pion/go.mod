@@ -1,0 +1,3 @@
+module sluice/pion
+
+go 1.19
