@@ -183,6 +183,44 @@ Test(plane_nack, a_viewer_gets_again_what_it_asks_for)
 	}
 }
 
+/* Sealing waits for company, but not beyond the moment its packet may go from the history. */
+Test(plane_nack, a_repair_is_sealed_before_its_packet_is_let_go)
+{
+	struct pair t;
+	struct kit_peer *v;
+	uint32_t number;
+	uint16_t seq;
+
+	open_pair(&t, &with_rtx);
+	t.p->config->media.history_bytes =
+	    2 * 16 * 2048; /* 16 packets a track, of later branches */
+	kit_peer_leave(t.viewer);
+	kit_plane_advance(t.p, 10000);
+	v = kit_peer_join(t.p, "live", &with_rtx);
+	for (unsigned i = 0; i < 10; i++) {
+		struct kit_rtp rtp = take_packet(&t, i == 0);
+
+		kit_peer_send(t.source, &rtp, false);
+		kit_plane_advance(t.p, 1000);
+	}
+	cr_assert_eq(v->packet_count, 10);
+	seq = v->packets[0].seq;
+	number = v->packets[0].number;
+	kit_peer_forget(v);
+	kit_peer_nack(v, MEDIA_VIDEO, &seq, 1);
+	for (unsigned i = 0; i < 25; i++) {
+		struct kit_rtp rtp = take_packet(&t, false);
+
+		kit_peer_send(t.source, &rtp, false);
+	}
+	kit_plane_settle(t.p);
+	cr_assert_eq(kit_peer_count(v, MEDIA_VIDEO, true), 1);
+	for (size_t i = 0; i < v->packet_count; i++)
+		if (v->packets[i].is_rtx)
+			cr_expect_eq(v->packets[i].number, number);
+	kit_plane_close(t.p);
+}
+
 Test(plane_nack, a_flood_of_requests_is_held_to_a_share)
 {
 	struct pair t;
