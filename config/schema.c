@@ -63,7 +63,7 @@ static const struct config_key keys[] = {
 	  .zero = "off",
 	  .help = "Video payloads are padded to a multiple of this, so that the "
 		  "packets of a frame share one size." },
-	{ "media.history_ms", CONFIG_TYPE_COUNT, AT(media.history_ms), "1000", 50, 10000,
+	{ "media.history_ms", CONFIG_TYPE_COUNT, AT(media.history_ms), "2000", 50, 10000,
 	  .help = "Packets stay available for retransmission for this long." },
 	{ "media.history_bytes", CONFIG_TYPE_COUNT, AT(media.history_bytes), "4194304", 65536,
 	  256 * MIB, .help = "The same bound in bytes, for a stream on a worker." },

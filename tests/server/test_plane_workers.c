@@ -188,7 +188,8 @@ Test(plane_workers, an_address_whose_owner_cannot_hear_of_it_is_not_kept)
 
 Test(plane_workers, a_dry_pool_drops_and_recovers)
 {
-	struct kit_plane *p = kit_plane_open("pool:\n  packets: 1024\n", 1);
+	struct kit_plane *p =
+	    kit_plane_open("pool:\n  packets: 1024\nmedia:\n  history_ms: 1000\n", 1);
 	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
 	struct kit_peer *v = kit_peer_join(p, "live", &here);
 	struct kit_peer *late;
