@@ -21,6 +21,7 @@ NEEDED = ("webrtcbin", "nicesrc", "dtlsdec", "srtpdec", "videotestsrc", "audiote
           "rtph264pay", "rtph264depay", "avdec_h264", "x264enc", "vp8enc", "vp8dec", "rtpvp8pay",
           "rtpvp8depay", "rtpopuspay", "rtpopusdepay", "level")
 SDP = "application/sdp"
+HOST = "127.0.0.1"  # where an agent gathers its candidate
 PUBLISH = {
     "H264": "x264enc tune=zerolatency speed-preset=ultrafast key-int-max=300 bitrate=800 "
             "! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1 pt=96 "
@@ -116,7 +117,7 @@ class Peer:
         # libnice leaves loopback out, and a machine may have nothing else. The agent has a floating
         # reference, which this one sinks: dropped, it would take the agent away from webrtcbin.
         _agents.append(self.webrtc.get_property("ice-agent"))
-        _agents[-1].emit("add-local-ip-address", "127.0.0.1")
+        _agents[-1].emit("add-local-ip-address", HOST)
         assert self.pipeline.set_state(Gst.State.PLAYING) != Gst.StateChangeReturn.FAILURE, description
 
     def _offer(self):
