@@ -1,6 +1,6 @@
 """Grouped bars with whiskers as an SVG file, without any library. A module of the bench_*.py scripts."""
 COLOURS = ("#1b6ca8", "#7fb069", "#c0c4c8")
-WIDTH, BAR, GAP, TOP, PLOT, BOTTOM, LEFT = 960, 18, 22, 70, 320, 110, 70
+WIDTH, BAR, GAP, TOP, PLOT, BOTTOM, LEFT = 960, 29, 22, 70, 320, 110, 70
 
 
 def nice_top(value):
