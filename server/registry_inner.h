@@ -12,6 +12,9 @@
 
 enum {
 	REGISTRY_TICK_US = 1000000,
+	/* Handshake steps in the queue above which a joiner is told to come back: each takes about
+	 * 0.5 ms of a helper, and one that waits too long is given up by its peer for nothing. */
+	REGISTRY_BUSY_STEPS = 256,
 	REGISTRY_MEMORY_US = 15000000,   /* how long an ended session can still be asked about */
 	REGISTRY_MEMORY_SESSIONS = 4096, /* and how many of them at most */
 };

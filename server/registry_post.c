@@ -9,6 +9,19 @@
 
 /* --- POST -------------------------------------------------------------------------------- */
 
+/* Handshake steps that wait for a helper now: what a joiner would wait behind. */
+static uint64_t steps_queued(const struct registry *r)
+{
+	uint64_t steps = 0;
+
+	for (unsigned i = 0; i < r->shared->workers; i++) {
+		const struct worker_counters *c = worker_counters(r->shared->team[i]);
+
+		steps += counter_read(&c->handshakes) + counter_read(&c->handshakes_waiting);
+	}
+	return steps;
+}
+
 static bool may_admit(struct registry *r, struct registry_reply *reply)
 {
 	const struct config *c = r->config;
@@ -19,6 +32,8 @@ static bool may_admit(struct registry *r, struct registry_reply *reply)
 	else if (r->unclaimed >= c->limits.unclaimed_plans ||
 		 (c->limits.sessions && open >= c->limits.sessions))
 		registry_refuse(reply, REGISTRY_FULL, "the server is full");
+	else if (steps_queued(r) >= REGISTRY_BUSY_STEPS)
+		registry_refuse(reply, REGISTRY_FULL, "too many others are just connecting");
 	else
 		return true;
 	return false;

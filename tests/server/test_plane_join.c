@@ -144,6 +144,24 @@ Test(plane_join, a_joiner_gets_a_key_frame_asked_for_once_it_is_connected)
 	kit_plane_close(p);
 }
 
+Test(plane_join, joiners_come_back_later_while_too_many_handshakes_wait)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct worker *w = kit_plane_worker(p, 0);
+	struct kit_peer *v;
+
+	kit_peer_join(p, "live", &publisher);
+	counter_set(&w->counters.handshakes_waiting, REGISTRY_BUSY_STEPS - 1);
+	kit_peer_open(p, "live", &viewer);
+	counter_set(&w->counters.handshakes_waiting, REGISTRY_BUSY_STEPS);
+	v = kit_peer_open(p, "live", &viewer);
+	cr_expect_eq(v->status, REGISTRY_FULL);
+	counter_set(&w->counters.handshakes_waiting, 0);
+	v = kit_peer_open(p, "live", &viewer);
+	cr_expect_eq(v->status, REGISTRY_OK);
+	kit_plane_close(p);
+}
+
 Test(plane_join, a_plan_that_nobody_claims_expires)
 {
 	struct kit_plane *p = kit_plane_open("session:\n  plan_timeout_ms: 3000\n", 1);
