@@ -19,6 +19,7 @@ struct history {
 	uint64_t keyframe;       /* newest index that began one; 0: none */
 	uint32_t late_count;
 	uint64_t late[HISTORY_LATE_PKTS];
+	uint32_t *put_us; /* by slot, low bits: nothing is held for an hour */
 	struct slab *slots[];
 };
 
@@ -37,11 +38,12 @@ int history_create(struct history **out, const struct history_config *config,
 	if (n < 2 || n > HISTORY_MAX_PKTS || (n & (n - 1)) != 0 ||
 	    (config->max_bytes > 0 && config->max_bytes < SLAB_BYTES))
 		return -EINVAL;
-	h = calloc(1, sizeof(*h) + n * sizeof(void *));
+	h = calloc(1, sizeof(*h) + n * (sizeof(void *) + sizeof(uint32_t)));
 	if (!h)
 		return -ENOMEM;
 	h->config = *config;
 	h->pool = pool;
+	h->put_us = (uint32_t *)(void *)&h->slots[n];
 	*out = h;
 	return 0;
 }
@@ -78,10 +80,13 @@ void history_destroy(struct history *h)
 
 static bool is_over_bounds(const struct history *h, const struct slab *oldest, uint64_t now_us)
 {
+	uint32_t age_us;
+
 	if (h->config.max_bytes > 0 && h->stats.bytes > h->config.max_bytes)
 		return true;
-	return h->config.max_age_us > 0 &&
-	       packet_of_const(oldest)->arrival_us + h->config.max_age_us < now_us;
+	age_us = (uint32_t)now_us -
+		 h->put_us[packet_of_const(oldest)->index & (h->config.capacity_pkts - 1)];
+	return h->config.max_age_us > 0 && age_us > h->config.max_age_us;
 }
 
 /* Holes are let go only together with an older or newer packet that goes: after a pause, what is
@@ -147,6 +152,7 @@ enum history_verdict history_put(struct history *h, struct slab *s, uint64_t now
 	if (packet_has(p, PACKET_KEYFRAME))
 		note_keyframe(h, p);
 	*slot_of(h, p->index) = s;
+	h->put_us[p->index & (h->config.capacity_pkts - 1)] = (uint32_t)now_us;
 	h->stats.pkts++;
 	h->stats.bytes += SLAB_BYTES;
 	history_expire(h, now_us);

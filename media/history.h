@@ -27,7 +27,7 @@ struct history;
 
 struct history_config {
 	uint32_t capacity_pkts; /* power of two, 2..HISTORY_MAX_PKTS */
-	uint32_t max_age_us;    /* by arrival; 0: no bound */
+	uint32_t max_age_us;    /* since history_put(), 0: no bound */
 	uint32_t max_bytes;     /* of slabs held (SLAB_BYTES each), at least one; 0: no bound */
 };
 
@@ -46,7 +46,9 @@ int history_create(struct history **out, const struct history_config *config,
 /** Puts every reference. NULL is allowed. */
 void history_destroy(struct history *h);
 
-/** Take over the caller's reference, whatever the verdict; evicts what the bounds no longer hold.
+/** Take over the caller's reference, whatever the verdict; evicts what the bounds no longer hold. Age
+ *  counts from this call: what waited on the way here, as for a worker that was held up, is kept as
+ *  long as any other and can still be sent.
  *  A jump of index beyond the capacity empties the ring first. */
 enum history_verdict history_put(struct history *h, struct slab *s, uint64_t now_us);
 

@@ -110,6 +110,33 @@ Test(history, a_jump_beyond_the_capacity_empties_it)
 	cr_expect_eq(history_oldest_index(h), BASE + 3 + CAPACITY_PKTS);
 }
 
+Test(history, age_counts_from_when_a_packet_is_put_and_not_from_its_arrival)
+{
+	/* A worker that was held up for long takes all that waited for it in one go. */
+	for (uint64_t i = 0; i < 4; i++) {
+		struct slab *s = slab_get(pool);
+
+		cr_assert(s);
+		packet_of(s)->index = BASE + i;
+		packet_of(s)->arrival_us = i;
+		cr_expect_eq(history_put(h, s, 50 * MAX_AGE_US), HISTORY_NEWEST);
+	}
+	cr_expect_eq(history_oldest_index(h), BASE);
+	history_expire(h, 51 * MAX_AGE_US);
+	cr_expect_eq(history_oldest_index(h), BASE);
+	history_expire(h, 51 * MAX_AGE_US + 1);
+	cr_expect_null(history_next(h, 0));
+}
+
+Test(history, a_wrapped_clock_does_not_age_packets)
+{
+	cr_expect_eq(put(BASE, UINT32_MAX), HISTORY_NEWEST);
+	history_expire(h, (uint64_t)UINT32_MAX + MAX_AGE_US);
+	cr_expect_eq(index_of(history_next(h, 0)), BASE);
+	history_expire(h, (uint64_t)UINT32_MAX + MAX_AGE_US + 1);
+	cr_expect_null(history_next(h, 0));
+}
+
 Test(history, old_packets_go_by_their_age)
 {
 	put(BASE, 0);
