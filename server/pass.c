@@ -238,6 +238,18 @@ static unsigned visit_limit(struct viewer *v, struct viewer_track *t, uint64_t t
 	return BURST_PART_PKTS;
 }
 
+/* What the viewer did not get in time is gone: the worker, or its socket, was held up for longer than
+ * the history reaches. */
+static void count_passed_over(struct viewer *v, const struct viewer_track *t,
+			      const struct history *h, uint64_t next)
+{
+	uint64_t oldest = history_oldest_index(h);
+
+	if (t->cursor + 1 < oldest)
+		counter_add(&v->session->worker->counters.passed_over,
+			    (oldest < next ? oldest : next) - t->cursor - 1);
+}
+
 /* @return false: blocked; the cursor says how far it came */
 static bool send_track(struct viewer *v, unsigned kind)
 {
@@ -254,9 +266,13 @@ static bool send_track(struct viewer *v, unsigned kind)
 	limit = kind == MEDIA_VIDEO ? visit_limit(v, t, to) : UINT32_MAX;
 	while (limit-- && (slab = history_next(h, t->cursor)) != NULL &&
 	       packet_of_const(slab)->index <= to) {
+		uint64_t index = packet_of_const(slab)->index;
+
 		if (!send_packet(v, t, slab))
 			return false;
-		t->cursor = packet_of_const(slab)->index;
+		if (index != t->cursor + 1)
+			count_passed_over(v, t, h, index);
+		t->cursor = index;
 	}
 	return true;
 }

@@ -109,6 +109,7 @@ static const struct {
 	{ "padding_only", WORKER_METRIC(track_swallowed) },
 	{ "duplicate", WORKER_METRIC(track_duplicate) },
 	{ "too_old", WORKER_METRIC(track_too_old) },
+	{ "gone_before_sent", WORKER_METRIC(passed_over) },
 	{ "hand_over_ring_full", WORKER_METRIC(handed_over_drops) },
 	{ "forward_ring_full", WORKER_METRIC(forwarded_drops) },
 	{ "control_egress_full", WORKER_METRIC(egress_control_drops) },

@@ -43,6 +43,7 @@ struct worker_counters {
 	counter keyframes_asked, keyframes_folded;
 	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone;
 	counter passes, slices;
+	counter passed_over; /* packets that left the history before a viewer got them */
 	counter egress_datagrams, egress_messages, egress_bytes, egress_calls, egress_blocked;
 	counter egress_gso_refused, egress_failed, egress_control_drops;
 	counter egress_histogram[8];
