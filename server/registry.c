@@ -129,16 +129,18 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 		registry_settle(r, p);
 }
 
-/* Handshakes leave holes of 75 KB each behind in the heap: give them back once it has calmed down.
- * The heap is walked under its lock, so this waits for sessions to stop coming. */
+/* Handshakes and ended sessions leave holes in the heap: give them back once it has calmed down. The
+ * heap is walked under its lock, so this waits for sessions to stop coming and going. */
 static void trim_heap(struct registry *r, uint64_t now_us)
 {
-	uint64_t opened = 0;
+	uint64_t changes = 0;
 
 	for (unsigned i = 0; i < r->shared->workers; i++)
-		opened += counter_read(&worker_counters(r->shared->team[i])->sessions_opened);
-	if (opened != r->opened_seen) {
-		r->opened_seen = opened;
+		changes += counter_read(&worker_counters(r->shared->team[i])->sessions_opened);
+	for (unsigned i = 0; i < TRANSPORT_REASONS; i++)
+		changes += r->sessions_ended[i];
+	if (changes != r->changes_seen) {
+		r->changes_seen = changes;
 		r->trim_due_us = now_us + TRIM_CALM_US;
 	} else if (r->trim_due_us <= now_us) {
 		r->trim_due_us = UINT64_MAX;

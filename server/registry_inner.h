@@ -15,7 +15,7 @@ enum {
 	/* Handshake steps in the queue above which a joiner is told to come back: each takes about
 	 * 0.5 ms of a helper, and one that waits too long is given up by its peer for nothing. */
 	REGISTRY_BUSY_STEPS = 256,
-	REGISTRY_MEMORY_US = 15000000,   /* how long an ended session can still be asked about */
+	REGISTRY_MEMORY_US = 5000000,    /* how long an ended session can still be asked about */
 	REGISTRY_MEMORY_SESSIONS = 4096, /* and how many of them at most */
 };
 
@@ -40,7 +40,7 @@ struct registry {
 	struct dtls_identity *identity;
 	uint64_t identity_us; /* when it was made */
 	uint64_t started_us;
-	uint64_t opened_seen, trim_due_us; /* of the heap, after sessions came */
+	uint64_t changes_seen, trim_due_us; /* of the heap, after sessions came and went */
 
 	void *streams_by_name;         /* tree of struct stream_entry */
 	struct stream_entry **streams; /* by slot, NULL: free */
