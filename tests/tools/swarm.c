@@ -12,7 +12,7 @@
  *   churn N WIDTH  N viewers come and go, WIDTH at a time, each in its way (struct manner)
  *   rebind         the first viewer gets another port, and answers when both media and a packet
  *                  that it asked for again came there: {"us": how long that took}
- *   leave          all that stay, by DELETE: {}
+ *   leave          all that stay and the publisher, by DELETE: {}
  *
  * Every viewer asks for nothing by itself, so each gap in its numbers is a loss; of every tenth
  * each packet is decrypted as well.
@@ -554,12 +554,15 @@ static void leave(struct swarm *s)
 {
 	for (unsigned i = 0; i < s->staying_count; i++)
 		peer_leave(s->staying[i]->peer);
+	if (s->emitter)
+		peer_leave(emitter_peer(s->emitter));
 	s->is_leave_asked = true;
 }
 
 static void watch_leavers(struct swarm *s)
 {
-	if (!s->is_leave_asked)
+	if (!s->is_leave_asked ||
+	    (s->emitter && peer_state(emitter_peer(s->emitter)) == PEER_LEAVING))
 		return;
 	for (unsigned i = 0; i < s->staying_count; i++)
 		if (peer_state(s->staying[i]->peer) == PEER_LEAVING)
@@ -567,6 +570,8 @@ static void watch_leavers(struct swarm *s)
 	for (unsigned i = 0; i < s->staying_count; i++)
 		destroy(s->staying[i]);
 	s->staying_count = s->wanted = 0;
+	emitter_destroy(s->emitter);
+	s->emitter = NULL;
 	s->is_leave_asked = false;
 	answer("{}");
 }
