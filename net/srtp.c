@@ -14,6 +14,20 @@ bool seal_profile_is_known(unsigned profile)
 	       profile == SEAL_AEAD_AES_256_GCM;
 }
 
+const char *seal_profile_text(unsigned profile)
+{
+	switch (profile) {
+	case SEAL_AES_CM_128_HMAC_SHA1_80:
+		return "AES128_CM_HMAC_SHA1_80";
+	case SEAL_AEAD_AES_128_GCM:
+		return "AEAD_AES_128_GCM";
+	case SEAL_AEAD_AES_256_GCM:
+		return "AEAD_AES_256_GCM";
+	default:
+		return NULL;
+	}
+}
+
 size_t seal_key_bytes(enum seal_profile profile)
 {
 	return profile == SEAL_AEAD_AES_256_GCM ? 32 : 16;

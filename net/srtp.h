@@ -76,6 +76,8 @@ enum seal_verdict {
 };
 
 bool seal_profile_is_known(unsigned profile);
+/** As IANA writes it, without "SRTP_": "AEAD_AES_128_GCM"; NULL when it is not known. */
+const char *seal_profile_text(unsigned profile);
 size_t seal_key_bytes(enum seal_profile profile);
 size_t seal_salt_bytes(enum seal_profile profile);
 /** Bytes that sealing an RTP packet adds. */

@@ -59,10 +59,11 @@ struct plan {
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
-	pthread_mutex_t lock; /* of the credentials and the path */
+	pthread_mutex_t lock; /* of the credentials, the path and the profile */
 	struct ice_credentials local, remote;
 	struct net_path
 	    path; /* where the peer is, ours and its address; zero before it connected */
+	enum seal_profile profile; /* 0 before it connected */
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
 	struct dtls_identity *identity;

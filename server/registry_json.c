@@ -82,18 +82,20 @@ json_t *registry_info(struct registry *r)
 
 /* --- sessions ---------------------------------------------------------------------------- */
 
-static json_t *addresses_json(struct plan *p)
+/* Where the peer is and how media are protected: null before it connected. */
+static void connection_json(struct plan *p, json_t **addresses, const char **srtp)
 {
 	char remote[NET_ADDR_TEXT_BYTES], local[NET_ADDR_TEXT_BYTES];
 	struct net_path path;
 
 	pthread_mutex_lock(&p->lock);
 	path = p->path;
+	*srtp = seal_profile_text(p->profile);
 	pthread_mutex_unlock(&p->lock);
-	if (path.remote.port == 0)
-		return json_null();
-	return json_pack("{s:s, s:s}", "remote", net_addr_format(&path.remote, remote), "local",
-			 net_addr_format(&path.local, local));
+	*addresses = path.remote.port == 0
+			 ? json_null()
+			 : json_pack("{s:s, s:s}", "remote", net_addr_format(&path.remote, remote),
+				     "local", net_addr_format(&path.local, local));
 }
 
 static json_t *session_json(struct plan *p)
@@ -104,13 +106,16 @@ static json_t *session_json(struct plan *p)
 	json_t *worker = claim == 0 || claim == PLAN_GONE
 			     ? json_null()
 			     : json_integer(session_ref_unpack(claim).worker);
+	json_t *addresses;
+	const char *srtp;
 
+	connection_json(p, &addresses, &srtp);
 	return json_pack(
-	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
+	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
 	    "number", number(p->number), "role", role_texts[p->role], "stream", p->stream->name,
 	    "state", state_texts[state], "reason",
 	    state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker", worker,
-	    "addresses", addresses_json(p), "bytes", number(counter_read(&p->stats.bytes)),
+	    "addresses", addresses, "srtp", srtp, "bytes", number(counter_read(&p->stats.bytes)),
 	    "packets", number(counter_read(&p->stats.packets)), "lost",
 	    number(counter_read(&p->stats.lost)), "nacked", number(counter_read(&p->stats.nacked)),
 	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms",

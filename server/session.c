@@ -416,11 +416,15 @@ static void on_connected(struct session *s)
 	worker_tell_control(w, letter);
 }
 
-/* For people: the API shows where a session's media goes. */
+/* For people: the API shows where a session's media goes, and how it is protected. */
 static void show_path(struct session *s)
 {
+	struct transport_status status;
+
+	transport_status(s->transport, &status);
 	pthread_mutex_lock(&s->plan->lock);
 	s->plan->path = s->transport->path;
+	s->plan->profile = status.profile;
 	pthread_mutex_unlock(&s->plan->lock);
 }
 

@@ -61,6 +61,15 @@ Test(srtp, an_unknown_profile_is_refused)
 	cr_expect_not(seal_profile_is_known(2));
 }
 
+Test(srtp, profiles_have_the_names_of_the_registry)
+{
+	cr_expect_str_eq(seal_profile_text(1), "AES128_CM_HMAC_SHA1_80");
+	cr_expect_str_eq(seal_profile_text(7), "AEAD_AES_128_GCM");
+	cr_expect_str_eq(seal_profile_text(8), "AEAD_AES_256_GCM");
+	cr_expect_null(seal_profile_text(0));
+	cr_expect_null(seal_profile_text(2));
+}
+
 static void check_rtp_tampering(struct kit_pair *p, enum seal_profile profile)
 {
 	uint8_t out[KIT_PACKET_BYTES];
