@@ -47,7 +47,7 @@ def begin():
     global peer  # pylint: disable=global-statement
     peer = wait(create())
     more()
-    return {"version": aiortc.__version__, "offer": peer.pc.localDescription.sdp, "ice": "udp"}
+    return {"version": aiortc.__version__, "offer": peer.pc.localDescription.sdp}
 
 
 async def leave():

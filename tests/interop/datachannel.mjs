@@ -67,8 +67,7 @@ async function begin() {
 	if (isPublisher)
 		receiveRtp(send);
 	await until(() => `packets of both kinds: ${JSON.stringify(counts)}`, () => counts.video > 30 && counts.audio > 30);
-	const pair = pc.getSelectedCandidatePair();
-	return { version: `${version}; libdatachannel ${nodeDatachannel.getLibraryVersion()}`, offer, ice: pair?.local.transportType?.toLowerCase() ?? "" };
+	return { version: `${version}; libdatachannel ${nodeDatachannel.getLibraryVersion()}`, offer };
 }
 
 await serve(begin, {

@@ -23,7 +23,7 @@ def begin():
     peer.open(45)
     more()
     offer = peer.webrtc.get_property("local-description").sdp.as_text()
-    return {"version": gst_peer.Gst.version_string().removeprefix("GStreamer "), "offer": offer, "ice": "udp"}
+    return {"version": gst_peer.Gst.version_string().removeprefix("GStreamer "), "offer": offer}
 
 
 def end():

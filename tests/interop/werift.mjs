@@ -43,7 +43,7 @@ await serve(async () => {
 	if (isPublisher)
 		receiveRtp(send);
 	await flows();
-	return { version, offer, ice: "udp", trickle: true };
+	return { version, offer, trickle: true };
 }, {
 	more: flows,
 	end: async () => {

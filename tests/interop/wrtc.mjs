@@ -73,7 +73,7 @@ await serve(async () => {
 	video.setCodecPreferences(codecs.filter((c) => [`video/${options.codec}`, "video/rtx"].includes(c.mimeType.toLowerCase())));
 	const offer = await connect(pc);
 	await more();
-	return { version, offer, ice: "udp", trickle: true };
+	return { version, offer, trickle: true };
 }, {
 	more,
 	restart: async () => {

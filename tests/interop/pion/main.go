@@ -242,7 +242,7 @@ func (c *client) begin() (answer, error) {
 	}); err != nil {
 		return nil, err
 	}
-	facts := answer{"version": options["version"], "offer": offer, "ice": "udp"}
+	facts := answer{"version": options["version"], "offer": offer}
 	return facts, c.flows()
 }
 
