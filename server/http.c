@@ -145,8 +145,10 @@ static void *on_request_line(void *cls, const char *uri, struct MHD_Connection *
 	    MHD_get_connection_info(con, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct http_connection *c = info ? info->socket_context : NULL;
 
-	(void)uri;
-	if (c && c->phase == HTTP_PHASE_IDLE)
+	if (!c)
+		return NULL;
+	c->target_end = uri + strlen(uri);
+	if (c->phase == HTTP_PHASE_IDLE)
 		http_connection_enter(l->http, c, HTTP_PHASE_HEAD);
 	return NULL;
 }

@@ -18,6 +18,7 @@ enum {
 	DISCARD_MAX_BYTES = 1024 * 1024,
 	UNWANTED_MAX_BYTES = 64 * 1024, /* where a method has no use for a body */
 	FORWARDED_BYTES = 512,
+	LINE_END_BYTES = 2, /* CR LF */
 };
 
 /* What the header fields say about the framing and the way here. */
@@ -29,8 +30,8 @@ struct fields {
 	bool is_chunked;
 	bool is_length_bad;
 	bool is_forwarded;
-	bool is_name_bad;
-	bool is_cut; /* the header section did not end where the library thinks */
+	bool is_bad; /* a name or a value holds what it must not */
+	bool is_cut; /* the library read the lines otherwise than they were sent */
 	uint64_t length;
 	const char *end; /* of the last value, in the library's buffer */
 	char forwarded_for[FORWARDED_BYTES];
@@ -57,6 +58,15 @@ static bool is_token(const char *name)
 	return name[0] != '\0' && name[strspn(name, tchar)] == '\0';
 }
 
+/* RFC 9110 section 5.5: no control byte but the tab; a zero ends the text, see is_head_whole(). */
+static bool is_value(const char *value)
+{
+	for (const char *p = value; *p; p++)
+		if (((unsigned char)*p < ' ' && *p != '\t') || *p == 0x7f)
+			return false;
+	return true;
+}
+
 static void note_forwarded_for(struct fields *f, const char *value)
 {
 	size_t used = strlen(f->forwarded_for);
@@ -73,8 +83,9 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 	(void)kind;
 	value = value ? value : "";
 	f->count++;
+	f->is_cut = f->is_cut || name != f->end + LINE_END_BYTES;
 	f->end = value + strlen(value);
-	f->is_name_bad = f->is_name_bad || !is_token(name);
+	f->is_bad = f->is_bad || !is_token(name) || !is_value(value);
 	if (strcasecmp(name, "Content-Length") == 0) {
 		f->lengths++;
 		f->is_length_bad = f->is_length_bad || http_length_of(&f->length, value) != 0;
@@ -93,20 +104,13 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 	return MHD_YES;
 }
 
-/* libmicrohttpd takes a line that begins with a colon for the end of the header section and serves
- * what follows as the next request, where a proxy in front saw one more field. So between the last
- * value it shows and where it stopped there must be nothing but white space. A value that is not
- * in its buffer was folded over lines (RFC 9112 section 5.2), which is refused as well. */
-static bool is_head_whole(const char *method, size_t head_bytes, const char *last_end)
+/* libmicrohttpd ends a text at a zero byte, a line at a bare LF and the header section at a line that
+ * begins with a colon, and it unfolds values (RFC 9112 section 5.2): a proxy in front may have read
+ * another request. It zeroes line ends in place, so all of it shows: every line must begin two bytes
+ * behind the end of the text before it, and the empty one must be the last. */
+static bool is_head_whole(const struct fields *f, const char *method, size_t head_bytes)
 {
-	const char *end = method + head_bytes;
-
-	if (last_end < method || last_end > end)
-		return false;
-	for (const char *p = last_end; p < end; p++)
-		if (*p != '\0' && *p != '\r' && *p != '\n' && *p != ' ' && *p != '\t')
-			return false;
-	return true;
+	return !f->is_cut && method + head_bytes == f->end + 2 * LINE_END_BYTES;
 }
 
 /* RFC 9112 section 6.3: what two readers could frame in two ways is refused, and the connection
@@ -123,8 +127,8 @@ static const char *framing_fault(const struct fields *f, const char *version)
 		return "Transfer-Encoding needs HTTP/1.1.";
 	if (f->hosts > 1 || (f->hosts == 0 && strcmp(version, "HTTP/1.1") == 0))
 		return "There must be one Host.";
-	if (f->is_name_bad || f->is_cut)
-		return "A header field is malformed.";
+	if (f->is_bad || f->is_cut)
+		return "A line of the request is malformed.";
 	return NULL;
 }
 
@@ -259,8 +263,9 @@ static enum MHD_Result exchange_begin(struct http_listener *l, struct MHD_Connec
 		return MHD_NO;
 	*exchange = x;
 	f.end = version + strlen(version);
+	f.is_cut = version != c->target_end + 1;
 	MHD_get_connection_values(con, MHD_HEADER_KIND, on_field, &f);
-	f.is_cut = !head || !is_head_whole(method, head->header_size, f.end);
+	f.is_cut = !head || !is_head_whole(&f, method, head->header_size);
 	x->req.method = http_method_of(method);
 	x->req.route = http_route_of(url);
 	request_fill(&x->req, l, con, c, &f);

@@ -32,6 +32,7 @@ struct http_connection {
 	uint64_t since_us; /* when the phase began */
 	enum http_phase phase;
 	int fd;
+	const char *target_end; /* of the request line being read, in the library's buffer */
 	uint8_t ip[16];
 	bool is_counted; /* by limits_connection_open() */
 	bool is_closing; /* shut down by us */

@@ -213,6 +213,14 @@ static const struct {
 	{ "behind an empty name", ": x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n" },
 	{ "an empty name behind it", "Content-Length: 5\r\n: x\r\n" },
 	{ "folded", "Content-Length: 5\r\nX: a\r\n b\r\n" },
+	{ "folded, with more behind it", "X: a\r\n b\r\nContent-Length: 5\r\n" },
+	{ "folded with a tab", "X: a\r\n\tContent-Length: 9\r\nContent-Length: 5\r\n" },
+	{ "a line ended by LF alone", "X: a\nContent-Length: 5\r\n" },
+	{ "the last line ended by LF alone", "Content-Length: 5\n" },
+	{ "CR within a value", "X: a\rContent-Length: 9\r\nContent-Length: 5\r\n" },
+	{ "CR CR LF", "Content-Length: 5\r\r\n" },
+	{ "another control byte within a value", "X: a\x0b\r\nContent-Length: 5\r\n" },
+	{ "DEL within a value", "X: a\x7f\r\nContent-Length: 5\r\n" },
 	{ "a second host", "Host: other.example\r\nContent-Length: 5\r\n" },
 };
 
@@ -238,6 +246,57 @@ Test(http, ambiguous_framing_is_refused_and_nothing_behind_it_is_served)
 	}
 	cr_expect_eq(registry_double.publishes, 0);
 	cr_expect_eq(registry_double.ends, 0);
+}
+
+/* Where a text ends at a zero byte, there is less of it than was sent. */
+static const struct {
+	const char *name;
+	const char *request; /* "@" stands for the zero byte */
+} cut[] = {
+	{ "in the target", "GET /healthz@x HTTP/1.1\r\n" HOST END },
+	{ "behind the target", "GET /healthz@ HTTP/1.1\r\n" HOST END },
+	{ "in the query", "GET /healthz?a@b HTTP/1.1\r\n" HOST END },
+	{ "behind the version", "GET /healthz HTTP/1.1@\r\n" HOST END },
+	{ "in a name", "GET /healthz HTTP/1.1\r\nX@Y: a\r\n" HOST END },
+	{ "in a value", "GET /healthz HTTP/1.1\r\nContent-Length: 0@7\r\n" HOST END },
+	{ "behind a value", "GET /healthz HTTP/1.1\r\nContent-Length: 0@\r\n" HOST END },
+	{ "behind the last value", "GET /healthz HTTP/1.1\r\nHost: localhost@\r\n\r\n" },
+	{ "in the last value", "GET /healthz HTTP/1.1\r\nHost: localhost@.example\r\n\r\n" },
+};
+
+Test(http, a_zero_byte_in_a_head_is_refused)
+{
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+		static char answer[RELAY_ANSWER_BYTES];
+		char request[256];
+		size_t len = strlen(cut[i].request);
+		int fd = relay_connect(relay_port());
+
+		memcpy(request, cut[i].request, len);
+		*(char *)memchr(request, '@', len) = '\0';
+		relay_send(fd, request, len);
+		relay_read(fd, answer, 0);
+		cr_expect_eq(relay_status(answer), 400, "%s: %s", cut[i].name, answer);
+		close(fd);
+	}
+}
+
+/* What a strict reader of heads must still take. */
+static const char *const plain_heads[] = {
+	"GET /healthz HTTP/1.1\r\nHost:localhost\r\n\r\n",
+	"GET /healthz HTTP/1.1\r\nHost: \t localhost\r\nX: a b\tc\r\n\r\n",
+	"GET /healthz HTTP/1.1\r\n" HOST "X: a  \r\nY: b\t\r\n\r\n",
+	"GET /healthz HTTP/1.1\r\n" HOST "X:\r\nY: \r\nZ: \xc3\xa9\r\n\r\n",
+	"GET /healthz?a=b&c&d=%20 HTTP/1.1\r\n" HOST END,
+	"GET /healthz HTTP/1.1\r\nCookie: a=b; c=\"d\"\r\n" HOST END,
+	"\r\nGET /healthz HTTP/1.1\r\n" HOST END,
+	"GET /healthz HTTP/1.0\r\n\r\n",
+};
+
+Test(http, an_ordinary_head_is_taken_however_it_is_spaced)
+{
+	for (size_t i = 0; i < sizeof(plain_heads) / sizeof(plain_heads[0]); i++)
+		cr_expect_eq(relay_status(relay_ask(plain_heads[i])), 200, "row %zu", i);
 }
 
 /* Not HTTP as RFC 9112 writes it: no answer of ours but a 4xx or the end of the connection. */
