@@ -79,7 +79,8 @@ class Relay:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 # A test that crashes takes its relay along.
-                ["setpriv", "--pdeathsig", "KILL", program, "-c", self.config_path, "--http", "127.0.0.1:0", "--udp", udp, *flags],
+                ["setpriv", "--pdeathsig", "KILL", *([program] if isinstance(program, str) else program),
+                 "-c", self.config_path, "--http", "127.0.0.1:0", "--udp", udp, *flags],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
         with bounded(READY_S, self.process):
             self.ready = self.process.stdout.readline()
