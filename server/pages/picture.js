@@ -56,8 +56,8 @@ export function startPicture(name) {
 	const [track] = stream.getVideoTracks();
 	const source = track.requestFrame ? track : stream; // Firefox has it on the stream
 	const began = performance.now();
+	const ticker = new Worker("/pages/ticker.js");
 	let last = 0;
-	let timer = 0;
 
 	const next = () => {
 		const number = Math.floor(((performance.now() - began) * FRAME_RATE) / 1000);
@@ -67,14 +67,15 @@ export function startPicture(name) {
 			source.requestFrame();
 		}
 		const due = began + ((last + 1) * 1000) / FRAME_RATE;
-		timer = setTimeout(next, Math.max(0, due - performance.now()));
+		ticker.postMessage(Math.max(0, due - performance.now()));
 	};
+	ticker.onmessage = next;
 	next();
 	return {
 		track,
 		number: () => last,
 		stop: () => {
-			clearTimeout(timer);
+			ticker.terminate();
 			track.stop();
 		},
 	};

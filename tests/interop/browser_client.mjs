@@ -28,12 +28,12 @@ const AUDIBLE = 1e-4;
 export async function run({ open, restart, end, version }) {
 	const browser = await launch(options.browser);
 	let page, before = { frames: 0, sounds: 0 };
-	const isPlayer = options.role === "play";
+	const mustSound = options.role === "play" && options.silent !== "yes";
 
 	async function more() {
 		const want = `(async () => { const s = await stats(); return s.frames >= ${before.frames + ENOUGH.frames} ` +
-			`&& s.sounds >= ${before.sounds + ENOUGH.sounds} && (${!isPlayer} || s.energy > ${AUDIBLE}) && s; })()`;
-		before = await page.until(want, 45_000, "stats()");
+			`&& s.sounds >= ${before.sounds + ENOUGH.sounds} && (${!mustSound} || s.energy > ${AUDIBLE}) && s; })()`;
+		before = await page.until(want, 30_000, "stats()");
 		return before;
 	}
 
