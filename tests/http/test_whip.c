@@ -339,7 +339,7 @@ Test(whip, a_client_may_have_only_so_many_sessions_that_are_not_connected)
 	static const uint8_t client[16] = { [10] = 0xff, 0xff, 198, 51, 100, 7 };
 	const char *from = "X-Forwarded-For: 198.51.100.7\r\nAuthorization: Bearer w\r\n";
 
-	relay_start("http: {trusted_proxies: [127.0.0.1/32]}\n"
+	relay_start("http: {listen: '127.0.0.1:0', trusted_proxies: [127.0.0.1/32]}\n"
 		    "tokens: {watch: [w]}\nlimits: {half_open_per_ip: 2}\n");
 	answers(REGISTRY_OK, "");
 	cr_expect_eq(relay_status(post("/whep/cam", from)), 201);
