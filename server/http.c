@@ -131,10 +131,12 @@ static void on_connection(void *cls, struct MHD_Connection *con, void **socket_c
 {
 	struct http_listener *l = cls;
 
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		connection_start(l->http, con, socket_context);
-	else
-		connection_end(l->http, *socket_context);
+		return;
+	}
+	connection_end(l->http, *socket_context);
+	l->has_ended_one = true;
 }
 
 /* Called when a request line has been read: the next request of the connection begins. */
@@ -194,18 +196,21 @@ static void on_sweep(void *arg)
 
 /* ---- libmicrohttpd in the loop ----------------------------------------------------------- */
 
+/* At its limit, or out of descriptors, libmicrohttpd stops listening. It begins again in the run
+ * after a connection has ended, which nobody else may ask for when that was the last one. */
 static void listener_run(struct http_listener *l)
 {
-	MHD_UNSIGNED_LONG_LONG wait_ms = UINT64_MAX;
+	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
 
-	for (int run = 0; run < RUNS_A_TURN; run++) {
+	for (int run = 0; run < RUNS_A_TURN && wait_ms == 0; run++) {
+		l->has_ended_one = false;
 		MHD_run(l->daemon);
+		if (l->has_ended_one)
+			continue;
 		if (MHD_get_timeout(l->daemon, &wait_ms) != MHD_YES) {
 			loop_timer_arm(l->timer, UINT64_MAX);
 			return;
 		}
-		if (wait_ms > 0)
-			break;
 	}
 	loop_timer_arm(l->timer, clock_now_us() + wait_ms * 1000);
 }
@@ -381,7 +386,9 @@ static uint32_t connections_max(const struct config *c)
 
 	if (c->limits.connections)
 		return c->limits.connections;
-	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur <= 2 * FDS_FOR_OTHERS)
+	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur <= FDS_FOR_OTHERS)
+		return (uint32_t)fds.rlim_cur / 2;
+	if (fds.rlim_cur <= 2 * FDS_FOR_OTHERS)
 		return FDS_FOR_OTHERS / 2;
 	return fds.rlim_cur > 1000000 ? 1000000 : (uint32_t)fds.rlim_cur - FDS_FOR_OTHERS;
 }

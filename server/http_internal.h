@@ -23,6 +23,7 @@ struct http_listener {
 	struct net_addr bound;
 	bool is_admin;
 	bool is_tls;
+	bool has_ended_one; /* a connection, in this run of the library */
 };
 
 /* One TCP connection. In a list ordered by since_us, the longest in its phase first. */

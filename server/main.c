@@ -1,5 +1,6 @@
 /* server/main.c - the relay's process: start, signals, drain, end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,6 +285,19 @@ static void finish(struct relay *relay)
 	config_destroy(relay->config);
 }
 
+/* Whatever is opened next would be taken for a stream that the caller closed: log lines would go
+ * into a socket. */
+static void keep_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 static int serve(struct relay *relay)
 {
 	char error[HTTP_ERROR_BYTES] = "";
@@ -305,6 +319,7 @@ int main(int argc, char **argv)
 	char error[CONFIG_ERROR_BYTES];
 	enum config_action action;
 
+	keep_standard_streams();
 	signal(SIGPIPE, SIG_IGN);
 	if (config_from_args(&relay.config, &action, argc, argv, error)) {
 		fprintf(stderr, "sluice: %s\n", error);

@@ -52,6 +52,15 @@ Test(http_life, idle_connections_make_room_for_new_ones)
 	relay_stop();
 }
 
+/* The library stops listening at the limit; nothing but the end of a connection can wake it. */
+Test(http_life, connections_are_taken_again_after_all_of_a_full_house_ended)
+{
+	relay_start("limits: {connections: 1}\n");
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(relay_status(relay_ask(ALIVE)), 200, "connection %d", i);
+	relay_stop();
+}
+
 Test(http_life, a_reload_changes_tokens_and_limits_while_connections_stay)
 {
 	static char answer[RELAY_ANSWER_BYTES];
