@@ -408,6 +408,7 @@ static void on_answer(struct peer *p, const struct signal_result *result)
 {
 	int err;
 
+	p->error[0] = '\0'; /* of answers that had it ask again */
 	snprintf(p->location, sizeof(p->location), "%s", result->location);
 	if (!read_answer(p, result))
 		return;
@@ -438,6 +439,8 @@ static void retry(struct peer *p, const struct signal_result *result)
 		fail(p, "HTTP %ld until the time to join was over", result->status);
 		return;
 	}
+	snprintf(p->error, sizeof(p->error), "waiting, HTTP %ld: %.*s", result->status,
+		 (int)strcspn(result->body, "\r\n"), result->body);
 	p->retry_us = min_us(p->retry_us * 2, PEER_MAX_RETRY_US);
 	p->retry_due_us = due_us;
 	arm(p);

@@ -120,7 +120,8 @@ void peer_send_rtcp(struct peer *p, uint8_t *bytes, size_t len, size_t cap);
 enum seal_verdict peer_open_rtp(struct peer *p, uint8_t *bytes, size_t *len);
 
 enum peer_state peer_state(const struct peer *p);
-const char *peer_error(const struct peer *p); /* "" while all is well */
+/** Why it failed, or what it was refused by last and asks again; "" while all is well. */
+const char *peer_error(const struct peer *p);
 /** No server answered at all. */
 bool peer_is_unreachable(const struct peer *p);
 struct transport *peer_transport(const struct peer *p);

@@ -58,6 +58,10 @@ char *report_json(const struct report *r)
 
 static void put_latency(FILE *f, const char *name, const struct report_quantiles *q)
 {
+	if (q->max == 0) { /* only who publishes too knows when a packet left */
+		fprintf(f, "%-16s not measured\n", name);
+		return;
+	}
 	fprintf(f, "%-16s p50 %.2f  p99 %.2f  p99.9 %.2f  max %.2f ms\n", name,
 		(double)q->p50 / 1000, (double)q->p99 / 1000, (double)q->p999 / 1000,
 		(double)q->max / 1000);

@@ -56,6 +56,7 @@ struct run {
 	uint64_t first_rss_bytes; /* of the server, before the first viewer */
 	unsigned shown_errors;
 	bool is_interrupted, is_broken, is_unreachable, is_terminal;
+	bool has_explained;
 };
 
 /* --- words for people ------------------------------------------------------------------ */
@@ -66,8 +67,8 @@ static void progress(struct run *r)
 					      "leaving" };
 	uint64_t now_us = r->ground.now_us, past_us = now_us - r->progress_us;
 
-	if (past_us < PROGRESS_US)
-		return;
+	if (past_us < PROGRESS_US || r->options->subscribers == 0)
+		return; /* who only publishes counts nothing */
 	fprintf(stderr, "%s%-10s %" PRIu64 " of %u joined, %" PRIu64 " failed, %.0f packets/s%s",
 		r->is_terminal ? "\r" : "", phases[r->phase], r->tally.joined,
 		r->options->subscribers, r->tally.failed,
@@ -75,6 +76,17 @@ static void progress(struct run *r)
 		r->is_terminal ? "\033[K" : "\n");
 	r->progress_us = now_us;
 	r->progress_pkts = r->tally.pkts;
+}
+
+/* What keeps everybody waiting is said at once and not when the time to join is over. */
+static void explain_wait(struct run *r)
+{
+	if (r->has_explained || r->started == 0 || r->tally.joined > 0 ||
+	    !peer_error(viewer_peer(r->viewers[0]))[0])
+		return;
+	r->has_explained = true;
+	fprintf(stderr, "%sviewer 1: %s\n", r->is_terminal ? "\n" : "",
+		peer_error(viewer_peer(r->viewers[0])));
 }
 
 static void complain(struct run *r, const char *who, uint32_t number, const struct peer *p)
@@ -138,6 +150,8 @@ static void on_publishing(struct run *r)
 	}
 	if (r->options->pid && usage_read(r->options->pid, &server) == 0)
 		r->first_rss_bytes = server.rss_bytes;
+	if (r->options->mode == OPTIONS_PUBLISH)
+		fprintf(stderr, "publishing %s\n", r->streams[0].whip);
 	enter(r, JOINING);
 }
 
@@ -247,6 +261,8 @@ static void on_tick(void *arg)
 
 	r->ground.now_us = clock_now_us();
 	progress(r);
+	if (r->phase == JOINING)
+		explain_wait(r);
 	if (r->phase < LEAVING)
 		watch_publishers(r);
 	on_phase(r);
