@@ -272,6 +272,8 @@ static int socket_open(const struct config_address *a, struct net_addr *bound)
 	return err;
 }
 
+static const char not_a_pair[] = "http.cert and http.key: not a certificate with its key";
+
 /* @return NULL and *err on failure; the caller clears and frees it */
 static char *pem_read(const char *path, int *err)
 {
@@ -334,6 +336,50 @@ static int listener_watch(struct http_listener *l)
 	return err;
 }
 
+/* @return 0, or a negative errno with one line in `error`; what was read is the caller's to free */
+static int pem_read_both(const struct config *c, char **cert, char **key,
+			 char error[HTTP_ERROR_BYTES])
+{
+	int err;
+
+	*key = NULL;
+	*cert = pem_read(c->http.cert, &err);
+	if (!err)
+		*key = pem_read(c->http.key, &err);
+	if (err)
+		snprintf(error, HTTP_ERROR_BYTES, "%s: cannot read %.160s: %s",
+			 *cert ? "http.key" : "http.cert", *cert ? c->http.key : c->http.cert,
+			 strerror(-err));
+	return err;
+}
+
+int http_check(const struct config *c, char error[HTTP_ERROR_BYTES])
+{
+	struct MHD_Daemon *daemon = NULL;
+	char *cert = NULL;
+	char *key = NULL;
+	int err = 0;
+
+	if (!c->http.cert)
+		return 0;
+	err = pem_read_both(c, &cert, &key, error);
+	if (!err) {
+		/* A daemon that hears nothing: it starts only with a certificate and its key. */
+		daemon = MHD_start_daemon(MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TLS, 0, NULL, NULL,
+					  http_exchange_step, NULL, MHD_OPTION_HTTPS_MEM_CERT, cert,
+					  MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_END);
+		if (!daemon) {
+			snprintf(error, HTTP_ERROR_BYTES, "%s", not_a_pair);
+			err = -EINVAL;
+		}
+	}
+	if (daemon)
+		MHD_stop_daemon(daemon);
+	pem_free(cert);
+	pem_free(key);
+	return err;
+}
+
 static int listener_open(struct http_listener *l, const struct config_address *a, bool is_tls,
 			 char error[HTTP_ERROR_BYTES])
 {
@@ -344,15 +390,9 @@ static int listener_open(struct http_listener *l, const struct config_address *a
 	int err = 0;
 
 	if (is_tls)
-		cert = pem_read(c->http.cert, &err);
-	if (is_tls && !err)
-		key = pem_read(c->http.key, &err);
-	if (err) {
-		snprintf(error, HTTP_ERROR_BYTES, "%s: cannot read %.160s: %s",
-			 cert ? "http.key" : "http.cert", cert ? c->http.key : c->http.cert,
-			 strerror(-err));
+		err = pem_read_both(c, &cert, &key, error);
+	if (err)
 		goto out;
-	}
 	fd = socket_open(a, &l->bound);
 	err = fd < 0 ? fd : 0;
 	if (err) {
@@ -364,8 +404,7 @@ static int listener_open(struct http_listener *l, const struct config_address *a
 	err = daemon_start(l, fd, cert, key);
 	if (err) { /* libmicrohttpd has closed the descriptor */
 		snprintf(error, HTTP_ERROR_BYTES, "%s",
-			 is_tls ? "http.cert and http.key: not a certificate with its key"
-				: "the HTTP server cannot start");
+			 is_tls ? not_a_pair : "the HTTP server cannot start");
 		goto out;
 	}
 	err = listener_watch(l);

@@ -29,6 +29,13 @@ struct http;
 int http_create(struct http **out, struct loop *loop, const struct config *c, struct registry *r,
 		char error[HTTP_ERROR_BYTES]);
 
+/** What http_create() would refuse without binding anything: the certificate and its key.
+ *
+ * @param error  one line for a person when it fails
+ * @return 0, -ENOENT and what else reading gives, -EINVAL (no certificate with its key)
+ */
+int http_check(const struct config *c, char error[HTTP_ERROR_BYTES]);
+
 /** Connections are closed. NULL is allowed. */
 void http_destroy(struct http *h);
 

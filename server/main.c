@@ -313,6 +313,17 @@ static int serve(struct relay *relay)
 	return relay->status;
 }
 
+static int check(struct config *config)
+{
+	char error[HTTP_ERROR_BYTES] = "";
+	int err = http_check(config, error);
+
+	if (err)
+		fprintf(stderr, "sluice: %s\n", error);
+	config_destroy(config);
+	return err ? EXIT_BAD_CONFIG : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	struct relay relay = { .argc = argc, .argv = argv };
@@ -333,8 +344,7 @@ int main(int argc, char **argv)
 		config_print_version(stdout);
 		return EXIT_SUCCESS;
 	case CONFIG_CHECK:
-		config_destroy(relay.config);
-		return EXIT_SUCCESS;
+		return check(relay.config);
 	case CONFIG_RUN:
 		break;
 	}
