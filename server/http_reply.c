@@ -57,7 +57,7 @@ void http_reply_not_allowed(struct http_reply *r, const char *methods)
 
 void http_reply_json(struct http_reply *r, json_t *json)
 {
-	char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
 	json_decref(json);
 	if (!text) {
