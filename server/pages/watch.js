@@ -86,7 +86,7 @@ function fail(error) {
 	// Spread, so that the viewers of a stream that comes back do not all come at once.
 	const wait = Math.max(waitMs, error.retryAfter * 1000) * (0.75 + Math.random() / 2);
 	waitMs = Math.min(waitMs * 2, WAIT_MS.most);
-	showState("waiting", `${sentence(error.message)} Trying again.`);
+	showState("waiting", `${sentence(error.message)} ${error.status === 409 ? "It starts here as soon as somebody does." : "Trying again."}`);
 	timer = setTimeout(connect, wait);
 }
 
@@ -184,6 +184,7 @@ async function measure() {
 
 document.title = `Watch ${name} - Sluice`;
 byId("stream").textContent = name;
+byId("publish").href = `/publish/${name}`;
 byId("token").value = parameter("token");
 byId("controls").addEventListener("submit", (event) => {
 	event.preventDefault();
