@@ -185,8 +185,8 @@ const char *config_key_allowed(const struct config_key *key, char *text, size_t 
 		[CONFIG_TYPE_HOSTS] = "a list of IP[:PORT], as 192.0.2.1 or [2001:db8::1]:8189",
 		[CONFIG_TYPE_NETWORKS] = "a list of IP[/BITS], as 10.0.0.0/8 or 2001:db8::/32",
 		[CONFIG_TYPE_SECRETS] = "a list of tokens: 1 to 256 of A-Z a-z 0-9 - . _ ~ + / =",
-		[CONFIG_TYPE_ICE] = "a list of {url: stun:HOST[:PORT] or turn[s]:HOST[:PORT], "
-				    "username: NAME, credential: SECRET}",
+		[CONFIG_TYPE_ICE] = "a list of {url: stun:HOST[:PORT]} or {url: "
+				    "turn[s]:HOST[:PORT], username: NAME, credential: SECRET}",
 	};
 
 	if (key->type == CONFIG_TYPE_WORD)

@@ -287,6 +287,8 @@ int config_ice_server_add(struct config *c, const char *url, const char *usernam
 
 	if (!url || !is_ice_url(url) || !username != !credential)
 		return -EINVAL;
+	if (!username && strncmp(url, "turn", 4) == 0)
+		return -EINVAL; /* browsers refuse the whole list for it */
 	if (username && (!is_header_safe(username) || !is_header_safe(credential)))
 		return -EINVAL;
 	s.url = strdup(url);

@@ -140,6 +140,29 @@ static size_t line_of(const struct loader *l, const char *path)
 	return f.line;
 }
 
+/* Line of a second document, which libcyaml would not read; 0: there is none. */
+static size_t second_document(const char *yaml, size_t bytes)
+{
+	yaml_parser_t parser;
+	yaml_event_t event = { .type = YAML_NO_EVENT };
+	unsigned documents = 0;
+	size_t line = 0;
+
+	if (!yaml_parser_initialize(&parser))
+		return 0;
+	yaml_parser_set_input_string(&parser, (const unsigned char *)yaml, bytes);
+	while (line == 0 && event.type != YAML_STREAM_END_EVENT) {
+		yaml_event_delete(&event);
+		if (!yaml_parser_parse(&parser, &event))
+			break; /* libcyaml has said so, or it is behind a document's end */
+		if (event.type == YAML_DOCUMENT_START_EVENT && ++documents == 2)
+			line = event.start_mark.line + 1;
+	}
+	yaml_event_delete(&event);
+	yaml_parser_delete(&parser);
+	return line;
+}
+
 /* ---- libcyaml's schema from ours -------------------------------------------------------- */
 
 static cyaml_schema_field_t field_of(const struct config_key *key, const char *name, size_t index)
@@ -444,6 +467,7 @@ int config_yaml_load(struct config *c, const char *yaml, size_t bytes, const cha
 					   .mapping.fields = l.top };
 	struct raw_file *raw = NULL;
 	cyaml_err_t bad;
+	size_t second;
 	int err = 0;
 
 	if (memchr(yaml, '\0', bytes)) {
@@ -455,8 +479,14 @@ int config_yaml_load(struct config *c, const char *yaml, size_t bytes, const cha
 	error[0] = '\0';
 	bad = cyaml_load_data((const uint8_t *)yaml, bytes, &cyaml, &top, (cyaml_data_t **)&raw,
 			      NULL);
-	if (bad != CYAML_OK)
+	if (bad != CYAML_OK) {
 		err = fail_load(&l, bad);
+	} else if ((second = second_document(yaml, bytes)) != 0) {
+		snprintf(error, CONFIG_ERROR_BYTES,
+			 "%.100s: line %zu: a second YAML document, where one is read", name,
+			 second);
+		err = -EINVAL;
+	}
 	for (size_t i = 0; raw && i < l.key_count && err == 0; i++)
 		err = take(&l, c, &l.keys[i], &raw->values[i]);
 	if (raw)

@@ -144,6 +144,8 @@ static const struct {
 	{ "ice: {servers: [{url: 'http://x'}]}\n", { "line 1", "ice.servers", "url: stun:" } },
 	{ "ice: {servers: [{url: 'stun:a\\r\\nSet-Cookie: x'}]}\n", { "line 1", "ice.servers" } },
 	{ "ice: {servers: [{url: 'turn:a', username: b}]}\n", { "line 1", "ice.servers" } },
+	{ "ice: {servers: [{url: 'stun:a'}, {url: 'turn:a'}]}\n", { "line 1", "ice.servers" } },
+	{ "workers: 1\n---\nworkers: 2\n", { "line 2", "second YAML document" } },
 	{ "http: {cert: a.pem}\n", { "http.cert is set and http.key is not" } },
 	{ "http: {listen: '127.0.0.1:80', admin: '127.0.0.1:80'}\n", { "same address" } },
 	{ "http: {listen: ':80'}\n", { "tokens.publish is empty", "--open" } },
