@@ -88,6 +88,7 @@ struct config {
 		struct config_addresses listen;
 		uint32_t receive_buffer_bytes; /* a socket */
 		uint32_t send_buffer_bytes;    /* a socket */
+		bool gso;
 	} udp;
 	struct config_addresses advertise; /* empty: the bound addresses are the candidates */
 	uint32_t workers;                  /* 0: one a CPU */

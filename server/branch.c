@@ -159,6 +159,16 @@ static void want_pass(struct branch *b)
 	worker_branch_ready(b->worker, b);
 }
 
+static void end_hold(struct branch *b, struct branch_track *t)
+{
+	struct worker *w = b->worker;
+
+	if (t->is_holding)
+		worker_count_log2(w->counters.hold_slots, WORKER_LAG_SLOTS,
+				  w->now_us > t->held_from_us ? w->now_us - t->held_from_us : 0);
+	t->is_holding = false;
+}
+
 /* How far passes may send now: a frame waits for its last packet, since what leaves together
  * costs a third of what leaves one by one. */
 static void release_video(struct branch *b, struct branch_track *t, const struct media_packet *p)
@@ -168,7 +178,7 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 	if (b->viewer_count < c->media.hold_min_viewers || c->media.hold_us == 0 ||
 	    packet_has(p, PACKET_MARKER)) {
 		t->release = p->index;
-		t->is_holding = false;
+		end_hold(b, t);
 		b->hold_due_us = UINT64_MAX;
 		want_pass(b);
 		return;
@@ -178,9 +188,11 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 	if (t->is_holding) {
 		/* The frame before ended without its marker. */
 		t->release = p->index - 1;
+		end_hold(b, t);
 		want_pass(b);
 	}
 	t->is_holding = true;
+	t->held_from_us = p->arrival_us;
 	t->held_timestamp = p->timestamp;
 	b->hold_due_us = p->arrival_us + c->media.hold_us;
 	branch_arm(b);
@@ -276,7 +288,7 @@ static void on_timer(struct ticker_item *item, uint64_t now_us)
 	b->worker->now_us = now_us;
 	if (b->hold_due_us <= now_us) {
 		b->hold_due_us = UINT64_MAX;
-		video->is_holding = false;
+		end_hold(b, video);
 		video->release = history_newest_index(video->history);
 		want_pass(b);
 	}
@@ -343,4 +355,14 @@ void branch_release_templates(struct branch *b, struct templates *t)
 		free(t);
 		return;
 	}
+}
+
+size_t branch_bytes(const struct branch *b)
+{
+	size_t bytes = sizeof(*b) + b->viewer_cap * sizeof(struct viewer *) +
+		       STREAM_TRACKS * HISTORY_PKTS * sizeof(struct slab *);
+
+	for (const struct templates *t = b->templates; t; t = t->next)
+		bytes += sizeof(*t);
+	return bytes;
 }

@@ -36,6 +36,7 @@ struct branch_track {
 	uint64_t release; /* newest index that passes may send */
 	uint32_t held_timestamp;
 	bool is_holding; /* part of a frame waits for its rest */
+	uint64_t held_from_us;
 	struct clock_anchor anchor;
 	uint32_t late_seen; /* late arrivals that a pass has been asked for */
 };
@@ -87,7 +88,7 @@ void branch_release_templates(struct branch *b, struct templates *t);
 /** What is next: arms the branch's timer. */
 void branch_arm(struct branch *b);
 
-/** Bytes that all branches of this worker hold beside the slabs. */
+/** Memory it holds, slabs apart. */
 size_t branch_bytes(const struct branch *b);
 
 #endif

@@ -305,8 +305,13 @@ static enum pass_status visit_all(struct branch *b, uint64_t until_us)
 	while (b->pass_at < b->viewer_count) {
 		struct viewer *v = b->viewers[(b->pass_start + b->pass_at) % b->viewer_count];
 
+		uint64_t sent_before = v->packets;
+
 		if (!visit(v))
 			return PASS_BLOCKED;
+		if (v->packets != sent_before)
+			worker_count_log2(b->worker->counters.visit_slots, WORKER_VISIT_SLOTS,
+					  v->packets - sent_before);
 		b->pass_at++;
 		if (b->pass_at % VIEWERS_PER_CLOCK_READ == 0 && b->pass_at < b->viewer_count &&
 		    clock_now_us() >= until_us)

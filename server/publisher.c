@@ -24,6 +24,7 @@ enum {
 	NACK_REORDER_US = 10000,
 	NACK_MAX_AGE_US = 1000000,
 	NACK_MAX_MISSING = 512,
+	NACK_BYTES_A_NUMBER = 12, /* as media/nack.h says */
 	FORMER_SSRC_US = 2000000, /* stragglers of a replaced SSRC do not switch back to it */
 	/* What we tell a publisher that takes REMB it may send: no estimate, just no limit. */
 	REMB_BPS = 20000000,
@@ -154,6 +155,16 @@ struct feed *publisher_destroy(struct publisher *p)
 		nack_destroy(p->sources[i].nack);
 	free(p);
 	return feed;
+}
+
+size_t publisher_bytes(const struct publisher *p)
+{
+	size_t bytes = sizeof(*p);
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		if (p->sources[i].nack)
+			bytes += NACK_MAX_MISSING * NACK_BYTES_A_NUMBER;
+	return bytes;
 }
 
 /* --- RTCP to the publisher --------------------------------------------------------------- */
@@ -313,6 +324,7 @@ void publisher_on_due(struct publisher *p)
 	}
 	run_keyframe_trigger(p);
 	if (p->report_due_us <= w->now_us) {
+		session_measure(p->session);
 		send_report(p);
 		p->report_due_us = w->now_us + RR_INTERVAL_US;
 		if (w->now_us - p->last_media_us >

@@ -23,6 +23,9 @@ struct feed *publisher_destroy(struct publisher *p);
 /** From now on this publisher feeds the stream; takes over `feed`. */
 void publisher_take_feed(struct publisher *p, struct feed *feed);
 
+/** Memory it holds, the feed apart. */
+size_t publisher_bytes(const struct publisher *p);
+
 /** One decrypted RTP packet; takes over the slab. */
 void publisher_on_rtp(struct publisher *p, struct slab *slab);
 void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len);

@@ -23,7 +23,7 @@ static double lag_p99_ms(const struct worker_counters *c)
 	for (unsigned i = 0; i < WORKER_LAG_SLOTS; i++) {
 		seen += counter_read(&c->lag_slots[i]);
 		if (seen * 100 >= total * 99)
-			return (double)(UINT64_C(2) << i) / 1000.0;
+			return (double)(UINT64_C(1) << i) / 1000.0;
 	}
 	return 0;
 }

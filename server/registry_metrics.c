@@ -1,6 +1,7 @@
 /* server/registry_metrics.c - what workers and registry count, as Prometheus text. */
 #include <stddef.h>
 
+#include "pool/slab.h"
 #include "server/registry_inner.h"
 #include "server/text.h"
 
@@ -206,6 +207,27 @@ static void registry_own(const struct registry *r, struct text *out)
 			    transport_reason_text(i), (unsigned long long)r->sessions_ended[i]);
 }
 
+static void memory_metrics(const struct registry *r, struct text *out)
+{
+	uint64_t slabs = 0, sessions = 0, branches = 0;
+
+	for (unsigned w = 0; w < r->shared->workers; w++) {
+		const struct worker_counters *c = worker_counters(r->shared->team[w]);
+
+		slabs += counter_read(&c->slabs_in_use) * SLAB_BYTES;
+		sessions += counter_read(&c->session_bytes);
+		branches += counter_read(&c->branch_bytes);
+	}
+	head(out, "sluice_memory_bytes", "gauge", "Memory by what it is for.");
+	text_printf(out, "sluice_memory_bytes{type=\"packets\"} %llu\n", (unsigned long long)slabs);
+	text_printf(out, "sluice_memory_bytes{type=\"sessions\"} %llu\n",
+		    (unsigned long long)sessions);
+	text_printf(out, "sluice_memory_bytes{type=\"branches\"} %llu\n",
+		    (unsigned long long)branches);
+	text_printf(out, "sluice_memory_bytes{type=\"plans\"} %llu\n",
+		    (unsigned long long)plan_live() * sizeof(struct plan));
+}
+
 void registry_metrics(struct registry *r, struct text *out)
 {
 	static const struct histogram messages = {
@@ -220,11 +242,29 @@ void registry_metrics(struct registry *r, struct text *out)
 		"How long turns of the event loop took.",
 		WORKER_METRIC(lag_slots),
 		WORKER_LAG_SLOTS,
-		2e-6,
+		1e-6,
+	};
+
+	static const struct histogram visits = {
+		"sluice_pass_packets",
+		"Packets a viewer got in one pass.",
+		WORKER_METRIC(visit_slots),
+		WORKER_VISIT_SLOTS,
+		1.0,
+	};
+	static const struct histogram holds = {
+		"sluice_hold_seconds",
+		"How long frames waited for their last packet.",
+		WORKER_METRIC(hold_slots),
+		WORKER_LAG_SLOTS,
+		1e-6,
 	};
 
 	registry_own(r, out);
 	worker_metrics(r, out);
+	memory_metrics(r, out);
 	histogram(r, out, &messages);
+	histogram(r, out, &visits);
+	histogram(r, out, &holds);
 	histogram(r, out, &turns);
 }

@@ -278,6 +278,7 @@ static void take_down(struct session *s)
 	transport_destroy(s->transport);
 	w->session_count--;
 	counter_set(&w->counters.sessions, w->session_count);
+	counter_add(&w->counters.session_bytes, (uint64_t)0 - s->bytes);
 	tell_end(s, reason, feed);
 	give_place(s);
 }
@@ -485,6 +486,21 @@ static void poll(struct session *s)
 			return;
 		}
 	}
+}
+
+void session_measure(struct session *s)
+{
+	struct transport_status status;
+	size_t bytes = sizeof(*s);
+
+	transport_status(s->transport, &status);
+	bytes += status.bytes;
+	if (s->viewer)
+		bytes += sizeof(*s->viewer);
+	if (s->publisher)
+		bytes += publisher_bytes(s->publisher);
+	counter_add(&s->worker->counters.session_bytes, bytes - s->bytes);
+	s->bytes = bytes;
 }
 
 void session_arm_role(struct session *s, uint64_t due_us)

@@ -32,6 +32,7 @@ struct session {
 	struct session_addr addrs[SESSION_MAX_ADDRS];
 	uint8_t addr_count;
 	bool is_work_wanted, is_work_running;
+	size_t bytes; /* as last measured, in the worker's sum */
 	struct session *next_work;
 	struct publisher *publisher; /* one of these two, once connected */
 	struct viewer *viewer;
@@ -68,6 +69,9 @@ struct worker_socket *session_socket(struct session *s);
 
 /** The role wants session_role_due() at due_us; UINT64_MAX: not at all. */
 void session_arm_role(struct session *s, uint64_t due_us);
+
+/** Bring the worker's sum of memory up to date with what this session holds now. */
+void session_measure(struct session *s);
 
 /** Start a handshake step that waits for its turn. */
 void session_start_waiting_work(struct worker *w);

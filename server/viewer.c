@@ -173,6 +173,7 @@ void viewer_on_due(struct viewer *v)
 
 	counter_set(&stats->bytes, v->bytes);
 	counter_set(&stats->packets, v->packets);
+	session_measure(v->session);
 	send_reports(v);
 	v->reports++;
 	v->report_due_us =

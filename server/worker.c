@@ -424,14 +424,8 @@ static bool run_passes(struct worker *w)
 
 static void count_lag(struct worker *w)
 {
-	uint64_t lag_us = clock_now_us() - w->turn_began_us;
-	unsigned slot = 0;
-
-	while (lag_us > 1 && slot < WORKER_LAG_SLOTS - 1) {
-		lag_us >>= 1;
-		slot++;
-	}
-	counter_add(&w->counters.lag_slots[slot], 1);
+	worker_count_log2(w->counters.lag_slots, WORKER_LAG_SLOTS,
+			  clock_now_us() - w->turn_began_us);
 	w->turn_began_us = 0;
 }
 
@@ -535,7 +529,8 @@ static int open_socket(struct worker *w, const struct net_addr *listen)
 		return err;
 	s->worker = w;
 	w->socket_count++;
-	err = egress_create(&s->egress, udp_fd(s->udp), udp_is_v4(s->udp), udp_has_gso(s->udp));
+	err = egress_create(&s->egress, udp_fd(s->udp), udp_is_v4(s->udp),
+			    w->shared->config->udp.gso && udp_has_gso(s->udp));
 	if (err)
 		return err;
 	err = loop_watch_open(w->loop, &s->watch, udp_fd(s->udp), on_socket, s);

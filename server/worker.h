@@ -24,7 +24,8 @@ struct worker_team;
 
 enum {
 	WORKER_MAX_SOCKETS = 8,
-	WORKER_LAG_SLOTS = 16, /* powers of two of microseconds: the last is 16 ms and more */
+	WORKER_VISIT_SLOTS = 8, /* powers of two of packets: the last is 64 and more */
+	WORKER_LAG_SLOTS = 16,  /* powers of two of microseconds: the last is 16 ms and more */
 };
 
 /* Written by the worker, read by control. */
@@ -51,6 +52,10 @@ struct worker_counters {
 	counter rcvbuf_bytes, sndbuf_bytes; /* the smallest of its sockets */
 	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_relieved,
 	    slabs_trimmed_bytes;
+	counter visit_slots[WORKER_VISIT_SLOTS]; /* packets a viewer got in one pass, log2 */
+	counter
+	    hold_slots[WORKER_LAG_SLOTS];    /* how long frames waited for their rest, log2 of us */
+	counter session_bytes, branch_bytes; /* memory they hold, slabs apart */
 	counter lag_slots[WORKER_LAG_SLOTS]; /* how long a turn took, log2 of microseconds */
 };
 
@@ -82,6 +87,16 @@ void worker_destroy(struct worker *w);
 
 /** Hand over a letter; the worker is woken if it slept. Any thread. */
 void worker_post(struct worker *w, struct letter *letter);
+
+/* One more in the slot of a value: up to 1, 2, 4, 8, ... */
+static inline void worker_count_log2(counter *slots, unsigned count, uint64_t value)
+{
+	unsigned slot = 0;
+
+	while (slot < count - 1 && value > UINT64_C(1) << slot)
+		slot++;
+	counter_add(&slots[slot], 1);
+}
 
 const struct worker_counters *worker_counters(const struct worker *w);
 const char *worker_engine_name(const struct worker *w);

@@ -92,6 +92,16 @@ static void publish_sockets(struct worker *w)
 	counter_set(&c->sndbuf_bytes, in.sndbuf_bytes);
 }
 
+static size_t branches_bytes(const struct worker *w)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < w->branch_cap; i++)
+		if (w->branches[i].branch)
+			bytes += branch_bytes(w->branches[i].branch);
+	return bytes;
+}
+
 void worker_publish(struct worker *w)
 {
 	struct worker_counters *c = &w->counters;
@@ -105,6 +115,7 @@ void worker_publish(struct worker *w)
 	counter_set(&c->slabs_exhausted, pool.exhausted);
 	counter_set(&c->slabs_trimmed_bytes, pool.trimmed_bytes);
 	counter_set(&c->sessions, w->session_count);
+	counter_set(&c->branch_bytes, branches_bytes(w));
 }
 
 /* --- once a second ------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "net/random.h"
+#include "server/branch.h"
 #include "server/session.h"
 #include "tests/fault.h"
 #include "tests/server/kit_plane.h"
@@ -296,5 +297,37 @@ Test(plane_workers, sessions_that_come_and_go_leave_nothing)
 				peer->worker ^= 1;
 		}
 	}
+	kit_plane_close(p);
+}
+
+static uint64_t sum_of(const counter *slots, unsigned n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		sum += counter_read(&slots[i]);
+	return sum;
+}
+
+Test(plane_workers, holds_visits_and_memory_are_counted_and_memory_goes_back_to_nothing)
+{
+	struct kit_plane *p = kit_plane_open("media:\n  hold_min_viewers: 2\n", 1);
+	struct worker_counters *c = &kit_plane_worker(p, 0)->counters;
+	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
+	struct kit_peer *a = kit_peer_join(p, "live", &here);
+	struct kit_peer *b = kit_peer_join(p, "live", &here);
+
+	kit_peer_send_frame(source, true, 4, 500, NULL);
+	kit_plane_advance(p, 6000000);
+	cr_expect_eq(sum_of(c->hold_slots, WORKER_LAG_SLOTS), 1, "one frame of several packets");
+	cr_expect_eq(counter_read(&c->visit_slots[2]), 2, "4 packets at once for each of two");
+	cr_expect_gt(counter_read(&c->session_bytes), 3 * sizeof(struct session));
+	cr_expect_gt(counter_read(&c->branch_bytes), sizeof(struct branch));
+	kit_peer_leave(a);
+	kit_peer_leave(b);
+	kit_peer_leave(source);
+	kit_plane_advance(p, 2000000);
+	cr_expect_eq(counter_read(&c->session_bytes), 0);
+	cr_expect_eq(counter_read(&c->branch_bytes), 0);
 	kit_plane_close(p);
 }
