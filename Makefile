@@ -113,7 +113,7 @@ help:
 	@echo 'make check      unit tests (CRITERION="--filter nack/*" passes arguments on)'
 	@echo 'make run-unit-media      unit tests of one folder'
 	@echo 'make stress V=tsan       threads under ThreadSanitizer'
-	@echo 'make sim        whole relays under seeded loss, delay and reorder'
+	@echo 'make sim        whole relays and their peers in memory, seeded, on a fake clock'
 	@echo 'make e2e        real sockets, real clients;  make browser: Chromium'
 	@echo 'make interop    every client of docs/interop.md, which it writes anew'
 	@echo 'make fuzz       every fuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each;  make run-fuzz_stun: one'
@@ -183,11 +183,10 @@ judge = && echo 'ok $@' || { echo 'FAILED $@'; exit 1; }
 # Threads: plain programs, since Criterion aborts under ThreadSanitizer.
 names    = $(basename $(notdir $(1)))
 STRESS  := $(wildcard tests/stress/stress_*.c)
-SIMS    := $(wildcard tests/sim/sim_*.c)
 BENCHES := $(shell grep -lE '^int main\>' tests/bench/*.c)
 FUZZERS := $(wildcard tests/fuzz/fuzz_*.c)
 TOOLS   := $(shell grep -lE '^int main\>' tests/tools/*.c)
-$(foreach p,$(STRESS) $(SIMS) $(BENCHES) $(TOOLS),$(eval $(call program_rule,$(call names,$(p)),$(p))))
+$(foreach p,$(STRESS) $(BENCHES) $(TOOLS),$(eval $(call program_rule,$(call names,$(p)),$(p))))
 
 # build/NAME is the variant built last, for scripts and people.
 PROGRAMS := sluice sluice-load $(call names,$(BENCHES) $(TOOLS))
@@ -197,12 +196,13 @@ $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(B)/% FORCE
 $(B)/libbench.a: $(patsubst %.c,$(B)/%.o,$(filter-out $(BENCHES),$(wildcard tests/bench/*.c)))
 $(B)/libtools.a: $(patsubst %.c,$(B)/%.o,$(filter-out $(TOOLS) tests/tools/test_%,$(wildcard tests/tools/*.c)))
 
-SELF_JUDGING := $(call names,$(STRESS) $(SIMS))
+SELF_JUDGING := $(call names,$(STRESS))
 .PHONY: $(SELF_JUDGING:%=run-%)
 $(SELF_JUDGING:%=run-%): run-%: $(B)/%
 	TSAN_OPTIONS=halt_on_error=1 timeout 300 $< $(judge)
 stress: $(addprefix run-,$(call names,$(STRESS)))
-sim: $(addprefix run-,$(call names,$(SIMS)))
+sim: CRITERION := --filter plane*/*
+sim: run-unit-server
 
 tools: $(addprefix $(BUILD)/,$(call names,$(TOOLS)))
 

@@ -78,7 +78,7 @@ run_folder() {
 
 test_steps=(
 	"check V=debug" "check V=asan" "check V=release"
-	"stress V=tsan" "sim V=asan" fuzz
+	"stress V=tsan" fuzz
 	e2e-programs # the release build again, for what follows
 	tests/e2e tests/browser
 )
