@@ -98,6 +98,14 @@ static void connection_json(struct plan *p, json_t **addresses, const char **srt
 				     "local", net_addr_format(&path.local, local));
 }
 
+/* Measured from a viewer's reports; a publisher is sent none that it could answer. */
+static json_t *rtt_json(const struct plan *p)
+{
+	uint64_t rtt_us = counter_read(&p->stats.rtt_us);
+
+	return rtt_us ? json_real((double)rtt_us / 1000.0) : json_null();
+}
+
 static json_t *session_json(struct plan *p)
 {
 	uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
@@ -111,15 +119,14 @@ static json_t *session_json(struct plan *p)
 
 	connection_json(p, &addresses, &srtp);
 	return json_pack(
-	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}",
+	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
 	    "number", number(p->number), "role", role_texts[p->role], "stream", p->stream->name,
 	    "state", state_texts[state], "reason",
 	    state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker", worker,
 	    "addresses", addresses, "srtp", srtp, "bytes", number(counter_read(&p->stats.bytes)),
 	    "packets", number(counter_read(&p->stats.packets)), "lost",
 	    number(counter_read(&p->stats.lost)), "nacked", number(counter_read(&p->stats.nacked)),
-	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms",
-	    (double)counter_read(&p->stats.rtt_us) / 1000.0, "jitter_ms",
+	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms", rtt_json(p), "jitter_ms",
 	    (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
 	    number(counter_read(&p->stats.keyframe_requests)));
 }
