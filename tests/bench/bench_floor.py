@@ -21,13 +21,12 @@ import collections
 import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
 import time
-import urllib.request
 
+from kit import LOAD_CORE, RELAY_CORE, Relay, finish_load, machine, start_load
 from plot import write_bars
 
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
@@ -37,7 +36,6 @@ CHOSEN = os.environ.get("BENCH_CASES", "")
 RECORD_SECONDS = 4.1  # one whole loop of the generator's media
 JOINS_PER_S = 300
 SETTLE_SECONDS = 1
-RELAY_CORE, LOAD_CORE = (0, 1) if os.cpu_count() > 1 else (0, 0)
 OUT = "build/bench"
 
 Case = collections.namedtuple("Case", "name srtp pacing gro")
@@ -45,63 +43,6 @@ CASES = [
     Case(f"{srtp} {pacing} {'GRO' if gro else 'no GRO'}", srtp, pacing, gro)
     for srtp in ("gcm128", "cm80") for gro in (True, False) for pacing in ("frame", "browser")
 ]
-
-
-def get(url):
-    with urllib.request.urlopen(url) as f:
-        return f.read().decode()
-
-
-def metric(text, name):
-    return sum(float(n) for n in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.M))
-
-
-def run_time_ns(pid):
-    """Of all threads."""
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/schedstat") as f:
-            total += int(f.read().split()[0])
-    return total
-
-
-class Relay:
-    def __init__(self):
-        self.process = subprocess.Popen(
-            ["taskset", "-c", str(RELAY_CORE), "build/sluice", "--http", "127.0.0.1:0", "--udp",
-             "127.0.0.1:0", "--workers", "1"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        ready = self.process.stdout.readline()
-        match = re.match(r"ready http=(\S+) udp=\S+:(\d+) ", ready)
-        if not match:
-            sys.exit(f"no ready line: {ready!r}")
-        self.url, self.udp_port = "http://" + match[1], match[2]
-
-    def sample(self):
-        text = get(self.url + "/metrics")
-        return {
-            "cpu_ns": run_time_ns(self.process.pid),
-            "packets": metric(text, "sluice_datagrams_out_total"),
-            "messages": metric(text, "sluice_messages_out_total"),
-        }
-
-    def viewers(self):
-        return sum(w["viewers"] for w in json.loads(get(self.url + "/api/info"))["workers"])
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-
-
-def start_load(relay, case, duration):
-    command = ["taskset", "-c", str(LOAD_CORE), "build/sluice-load", "bench", "--url", relay.url,
-               "--subscribers", str(VIEWERS), "--rate", str(JOINS_PER_S), "--duration",
-               str(int(duration)), "--pacing", case.pacing, "--srtp", case.srtp, "--pid",
-               str(relay.process.pid), "--json"]
-    if not case.gro:
-        command.append("--no-gro")
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
 def record(relay, case, path):
@@ -118,15 +59,17 @@ def record(relay, case, path):
 def measure_relay(case, trace):
     relay = Relay()
     try:
-        load = start_load(relay, case, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 2)
-        while load.poll() is None and relay.viewers() < VIEWERS:
-            time.sleep(0.1)
+        options = ["--rate", str(JOINS_PER_S), "--pacing", case.pacing, "--srtp", case.srtp]
+        if not case.gro:
+            options.append("--no-gro")
+        load = start_load(relay, VIEWERS, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 2, *options)
+        relay.wait_for_viewers(VIEWERS, load)
         time.sleep(SETTLE_SECONDS)
         before = relay.sample()
         time.sleep(SECONDS)
         after = relay.sample()
         record(relay, case, trace)
-        result = json.loads(load.communicate(timeout=120)[0])
+        result = finish_load(load)
     finally:
         relay.stop()
     if result["subscribers"]["joined"] < VIEWERS:
@@ -206,13 +149,6 @@ def print_case(case, summary):
     for name, s in summary.items():
         print(f"    {name:28} {s['median']:10.5g}   ({s['min']:.5g} to {s['max']:.5g})")
     print(flush=True)
-
-
-def machine():
-    with open("/proc/cpuinfo") as f:
-        cpu = re.search(r"^model name\s*:\s*(.*)$", f.read(), re.M)
-    return (f"{cpu[1] if cpu else os.uname().machine}, {os.cpu_count()} cores, "
-            f"kernel {os.uname().release}")
 
 
 def plot(results):

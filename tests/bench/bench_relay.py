@@ -2,86 +2,50 @@
 """The relay under its own load generator: one core each, one worker, over loopback.
 
 Printed, not judged. For each number of viewers, ROUNDS runs of a fresh relay; medians with the
-least and the most. CPU per packet is the relay's (the larger of its threads' run time and, pinned
-alone, its core's busy time) over the datagrams that viewers received; packets per message and
-joins per second come from the relay's own counters.
+least and the most. CPU per packet is run time of the relay's threads (schedstat) over the datagrams
+it sent; packets per message and joins per second come from its own counters.
 """
-import json
 import os
-import re
-import signal
 import statistics
-import subprocess
-import sys
 import time
-import urllib.request
+
+from kit import LOAD_CORE, RELAY_CORE, Relay, finish_load, machine, start_load
 
 VIEWERS = [int(n) for n in os.environ.get("BENCH_VIEWERS", "10 200 1000").split()]
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 DURATION_S = int(os.environ.get("BENCH_SECONDS", "10"))
-RELAY_CPU, LOAD_CPU = (0, 1) if os.cpu_count() > 1 else (0, 0)
-
-
-def get(url):
-    with urllib.request.urlopen(url) as f:
-        return f.read().decode()
-
-
-def metric(text, name):
-    return sum(float(n) for n in re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", text, re.M))
-
-
-def start_relay():
-    relay = subprocess.Popen(
-        ["taskset", "-c", str(RELAY_CPU), "build/sluice", "--http", "127.0.0.1:0", "--udp",
-         "127.0.0.1:0", "--workers", "1"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    ready = relay.stdout.readline()
-    match = re.match(r"ready http=(\S+) ", ready)
-    if not match:
-        sys.exit(f"no ready line: {ready!r}")
-    return relay, "http://" + match.group(1)
-
-
-def watch_joins(base, viewers, load):
-    """Seconds from the first viewer to the last, and the counters once all are there."""
+def watch_joins(relay, viewers, load):
+    """Seconds from the first viewer to the last."""
     first = None
     while load.poll() is None:
-        info = json.loads(get(base + "/api/info"))
+        joined = relay.viewers()
         now = time.monotonic()
-        joined = sum(w["viewers"] for w in info["workers"])
         if joined and first is None:
             first = now
         if joined >= viewers:
-            return max(now - first, 0.001), get(base + "/metrics")
+            return max(now - first, 0.001)
         time.sleep(0.02)
-    return None, get(base + "/metrics")
+    return None
 
 
 def run(viewers):
-    relay, base = start_relay()
+    relay = Relay()
     try:
-        load = subprocess.Popen(
-            ["taskset", "-c", str(LOAD_CPU), "build/sluice-load", "bench", "--url", base,
-             "--subscribers", str(viewers), "--duration", str(DURATION_S), "--pid",
-             str(relay.pid), "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        join_s, before = watch_joins(base, viewers, load)
+        load = start_load(relay, viewers, DURATION_S)
+        join_s = watch_joins(relay, viewers, load)
+        before = relay.sample()
         time.sleep(DURATION_S - 2)
-        after = get(base + "/metrics")
-        out, _ = load.communicate(timeout=120)
+        after = relay.sample()
+        result = finish_load(load)
     finally:
-        relay.send_signal(signal.SIGTERM)
-        relay.send_signal(signal.SIGTERM)
-        relay.wait(30)
-    result = json.loads(out)
-    sent = metric(after, "sluice_datagrams_out_total") - metric(before, "sluice_datagrams_out_total")
-    messages = metric(after, "sluice_messages_out_total") - metric(before, "sluice_messages_out_total")
+        relay.stop()
+    sent = after["packets"] - before["packets"]
+    messages = after["messages"] - before["messages"]
     latency = result["latency_us"]
     return {
         "ok": result["ok"],
         "lost": result["packets"]["lost"],
-        "relay us/packet": result["server"]["cpu_us_per_packet"],
+        "relay us/packet": (after["cpu_ns"] - before["cpu_ns"]) / 1000 / max(sent, 1),
         "load us/packet": result["client"]["cpu_us_per_packet"],
         "packets/message": sent / max(messages, 1),
         "packets/s": result["throughput"]["packets_per_s"],
@@ -94,15 +58,10 @@ def run(viewers):
     }
 
 
-def cpu_name():
-    with open("/proc/cpuinfo") as f:
-        return re.search(r"^model name\s*:\s*(.*)$", f.read(), re.M)[1]
-
-
 def main():
     print(__doc__)
-    print(f"{cpu_name()}, {os.cpu_count()} cores, kernel {os.uname().release}; "
-          f"{ROUNDS} rounds of {DURATION_S} s, relay on core {RELAY_CPU}, generator on {LOAD_CPU}\n")
+    print(f"{machine()}; {ROUNDS} rounds of {DURATION_S} s, relay on core {RELAY_CORE}, "
+          f"generator on {LOAD_CORE}\n")
     rows = {}
     for _ in range(ROUNDS):
         for viewers in VIEWERS:
