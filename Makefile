@@ -116,7 +116,7 @@ help:
 	@echo 'make sim        whole relays and their peers in memory, seeded, on a fake clock'
 	@echo 'make e2e        real sockets, real clients;  make browser: Chromium'
 	@echo 'make interop    every client of docs/interop.md, which it writes anew'
-	@echo 'make fuzz       every fuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) each;  make run-fuzz_stun: one'
+	@echo 'make fuzz       every fuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) each;  make run-fuzz_stun: one'
 	@echo 'make bench      measurements, printed and not judged'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck;  make layers: who includes what'
 	@echo 'make format     clang-format in place'
@@ -245,6 +245,8 @@ test: deps-test
 # Seeds: tests/fuzz/seeds/NAME, folders named in seeds_NAME, and $(CORPORA)/KIND where the large
 # collection lies beside the checkout. What a run finds new is kept in build/corpus/NAME.
 FUZZ_SECONDS ?= 5
+# The same inputs in the same order each time; 0 draws others, for long runs.
+FUZZ_SEED    ?= 1
 CORPORA      ?= $(wildcard ../shared/corpora)
 include $(wildcard tests/fuzz/seeds.mk)
 
@@ -263,7 +265,7 @@ $(foreach f,$(fuzz_names),$(eval $(call fuzz_rule,$(f))))
 ifeq ($(V),fuzz)
 $(fuzz_names:%=run-%): run-%: $(B)/%
 	@mkdir -p $(BUILD)/corpus/$*
-	$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0 \
+	$< -seed=$(FUZZ_SEED) -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_funcs=0 \
 		-artifact_prefix=$(BUILD)/$*- $(BUILD)/corpus/$* \
 		$(wildcard tests/fuzz/seeds/$* $(seeds_$*) $(addprefix $(CORPORA)/,$(corpora_$*))) $(judge)
 else

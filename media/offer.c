@@ -183,6 +183,7 @@ static const struct offered_codec *offered_by_pt(const struct offer_config *conf
 static void take_codecs(struct reading *r, const struct sdp_media *m, enum media_kind kind)
 {
 	struct negotiated_media *out = &r->out->media[kind];
+	const struct sdp_span any_variant = { NULL, 0 };
 
 	for (unsigned i = 0; i < m->formats && out->codec_count < NEGOTIATED_MAX_CODECS; i++) {
 		const struct sdp_format *f = &r->s->formats[m->first_format + i];
@@ -190,6 +191,9 @@ static void take_codecs(struct reading *r, const struct sdp_media *m, enum media
 		struct negotiated_codec *c = &out->codecs[out->codec_count];
 
 		if (!ours || format_codec(kind, f) != ours->codec)
+			continue;
+		/* A form of the codec that nobody here speaks: H264's interleaved mode. */
+		if (!codec_fit(ours->codec, any_variant, f->fmtp))
 			continue;
 		out->codec_count++;
 		c->codec = ours->codec;

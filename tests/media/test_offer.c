@@ -235,6 +235,10 @@ static const struct {
 	{ "other payload types",
 	  HEAD "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n" TRANSPORT VIDEO, OFFER_UNUSABLE,
 	  "m-line 1 of the answer has no payload type that was offered" },
+	{ "interleaved H264",
+	  HEAD AUDIO "m=video 9 UDP/TLS/RTP/SAVPF 106\r\na=mid:1\r\na=rtpmap:106 H264/90000\r\n"
+		     "a=fmtp:106 packetization-mode=2;profile-level-id=42e01f\r\n" TRANSPORT,
+	  OFFER_UNUSABLE, "m-line 2 of the answer has no payload type that was offered" },
 	{ "actpass", HEAD AUDIO "a=setup:actpass\r\n" VIDEO, OFFER_UNUSABLE,
 	  "not active or passive" },
 	{ "nothing sent", HEAD AUDIO "a=recvonly\r\n" VIDEO "a=inactive\r\n", OFFER_REFUSED,
