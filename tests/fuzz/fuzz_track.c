@@ -86,7 +86,8 @@ struct run {
 	struct track *track;
 	struct history *history;
 	uint64_t now_us;
-	uint64_t floor; /* no index below it may come any more */
+	uint64_t floor;      /* no index below it may come any more */
+	uint64_t first_kept; /* by the history; 0: nothing yet */
 };
 
 /* Number the packet; one reference of `s` is used up. */
@@ -101,6 +102,8 @@ static void feed(struct run *run, struct slab *s, const uint8_t *record)
 				  .is_repaired = record[0] & (IS_RTX | IS_REPAIRED),
 				  .is_unwanted = record[0] & IS_UNWANTED || codec == CODEC_NONE };
 	size_t came_bytes = s->len;
+	uint64_t newest_before = track_newest_index(run->track);
+	enum history_verdict kept;
 
 	if (rtp_parse(s->data, s->len, &rtp) != RTP_OK ||
 	    (record[0] & IS_RTX && !rtx_unwrap(&rtp, s->data, rtp.ssrc, 96))) {
@@ -115,11 +118,18 @@ static void feed(struct run *run, struct slab *s, const uint8_t *record)
 		return;
 	}
 	check_forwarded(s, came_bytes, run->floor);
+	/* Numbers that a restart swallowed or has still to see lie below its first packet, but above
+	 * all that was numbered before it. */
 	if (packet_has(packet_of(s), PACKET_RESTART))
-		run->floor = packet_of(s)->index;
+		run->floor = newest_before + 1;
 	assert(track_newest_index(run->track) >= packet_of(s)->index);
+	if (run->first_kept == 0)
+		run->first_kept = packet_of(s)->index;
 	slab_ref(s, 1);
-	assert(history_put(run->history, s, run->now_us) <= HISTORY_LATE);
+	kept = history_put(run->history, s, run->now_us);
+	/* A history begins with its first packet: what a restart had still to see lies below. */
+	assert(kept <= HISTORY_LATE ||
+	       (kept == HISTORY_TOO_OLD && packet_of(s)->index < run->first_kept));
 	slab_put(pool, s);
 }
 
