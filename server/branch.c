@@ -256,8 +256,7 @@ static void ask_publisher(struct branch *b, const struct trigger_run *run)
 	letter->kind = LETTER_KEYFRAME;
 	letter->to = ref;
 	letter->reason = run->reasons;
-	letter->keyframe.track = MEDIA_VIDEO;
-	letter->keyframe.folds = run->folds;
+	letter->folds = run->folds;
 	worker_post(w->shared->team[ref.worker], letter);
 }
 

@@ -550,8 +550,3 @@ struct net_addr http_bound_admin(const struct http *h)
 {
 	return h->listeners[1].bound;
 }
-
-bool http_is_tls(const struct http *h)
-{
-	return h->listeners[0].is_tls;
-}

@@ -47,7 +47,5 @@ int http_reload(struct http *h, const struct config *c);
 struct net_addr http_bound(const struct http *h);
 /** The same of the admin listener; port 0 when there is none. */
 struct net_addr http_bound_admin(const struct http *h);
-/** Whether the main listener speaks TLS. */
-bool http_is_tls(const struct http *h);
 
 #endif

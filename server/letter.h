@@ -17,7 +17,7 @@ enum letter_kind {
 	LETTER_CLOSE,    /* to, reason: end a session */
 	LETTER_RESTART,  /* to, local, remote: new ICE credentials */
 	LETTER_FEED,     /* to, feed: this publisher feeds the stream from now on */
-	LETTER_KEYFRAME, /* to, track, folds: viewers elsewhere want a key frame */
+	LETTER_KEYFRAME, /* to, reason, folds: viewers elsewhere want a key frame */
 	LETTER_ANCHORS, /* stream (a reference), anchors: the publisher's clock for sender reports */
 	LETTER_FORGET,  /* to, addr: forward this address no more */
 	LETTER_STOP,    /* end all sessions for `reason`, then the thread */
@@ -39,10 +39,7 @@ struct letter {
 		struct {
 			struct ice_credentials local, remote;
 		} restart;
-		struct {
-			uint8_t track;
-			uint32_t folds;
-		} keyframe;
+		uint32_t folds;
 		struct clock_anchor anchors[STREAM_TRACKS];
 		struct net_addr addr;
 		unsigned worker;

@@ -63,8 +63,7 @@ static void on_session_letter(struct worker *w, struct letter *letter)
 		return;
 	case LETTER_KEYFRAME:
 		if (s && s->publisher)
-			publisher_want_keyframe(s->publisher, letter->reason,
-						letter->keyframe.folds);
+			publisher_want_keyframe(s->publisher, letter->reason, letter->folds);
 		return;
 	default:
 		return;
