@@ -64,6 +64,11 @@ void packet_describe(struct slab *s, const struct rtp_packet *rtp, const struct 
 		p->spatial_id = info->spatial_id;
 		p->temporal_id = info->temporal_id;
 	}
+	if (codec != CODEC_NONE && codec_kind(codec) == MEDIA_VIDEO &&
+	    (rtp->marker || (info && info->flags & CODEC_FRAME_END)))
+		p->flags |= PACKET_FRAME_END;
+	p->targets = UINT32_MAX;
+	p->switches = packet_has(p, PACKET_KEYFRAME) ? UINT32_MAX : 0;
 	if (ext)
 		describe_extensions(p, s, ext);
 }

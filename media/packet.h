@@ -37,22 +37,27 @@ enum packet_flag {
 	PACKET_PLAYOUT_DELAY = 1 << 11,
 	PACKET_CAPTURE_TIME = 1 << 12,
 	PACKET_DESCRIPTOR = 1 << 13, /* the AV1 dependency descriptor */
+	PACKET_FRAME_END = 1 << 14,  /* video: last packet of a frame, in SVC of a layer frame */
 };
 
 struct media_packet {
-	uint64_t index;      /* number in the stream's track, continuous over publishers: its low
-	                             * 16 bits plus the viewer's offset are the sequence number sent */
-	uint64_t arrival_us; /* the worker's monotonic clock */
-	uint32_t timestamp;  /* RTP ticks, continuous over publishers */
-	uint32_t stream;     /* slot of the stream in its worker's table */
+	uint64_t index;             /* number in the track's encoding, continuous over publishers */
+	uint64_t arrival_us;        /* the worker's monotonic clock */
+	uint32_t timestamp;         /* RTP ticks, continuous over publishers */
+	uint32_t stream;            /* slot of the stream in its worker's table */
 	uint32_t stream_generation; /* so that a reused slot is noticed */
-	uint16_t flags;             /* enum packet_flag */
-	uint16_t payload_offset;    /* into slab->data */
-	uint16_t payload_bytes;     /* padding included */
-	uint8_t padding_bytes;      /* of payload_bytes, the last ones; 0 unless PACKET_PADDED */
-	uint8_t track;              /* m-line of the stream */
-	uint8_t codec;              /* enum media_codec */
-	uint8_t spatial_id;         /* 0 where the codec or descriptor tells none */
+	/* Decode targets, numbered 0..31 within the encoding (AV1 RTP specification, appendix A). What
+	 * has no layers has all bits alike: needed by everyone, to be begun at key frames. */
+	uint32_t targets;  /* bit t: a viewer of target t needs this packet */
+	uint32_t switches; /* bit t: with this frame a viewer of the encoding may begin target t */
+	uint16_t flags;    /* enum packet_flag */
+	uint16_t payload_offset; /* into slab->data */
+	uint16_t payload_bytes;  /* padding included */
+	uint8_t padding_bytes;   /* of payload_bytes, the last ones; 0 unless PACKET_PADDED */
+	uint8_t track;           /* m-line of the stream */
+	uint8_t encoding;        /* of the track: 0 is the lowest; each has indices of its own */
+	uint8_t codec;           /* enum media_codec */
+	uint8_t spatial_id;      /* 0 where the codec or descriptor tells none */
 	uint8_t temporal_id;
 	uint8_t audio_level;        /* RFC 6464: V bit and -dBov, as on the wire */
 	uint8_t orientation;        /* 3GPP TS 26.114 CVO octet, as on the wire */
@@ -87,7 +92,8 @@ static inline bool packet_has(const struct media_packet *p, enum packet_flag fla
 
 /**
  * Fill in what the readers found: arrival, payload (the publisher's padding left out), codec, layers,
- * extension values, flags of the frame. Numbering is track_on_packet()'s.
+ * extension values, flags of the frame; encoding 0, and targets as for a stream without layers.
+ * Numbering is track_on_packet()'s.
  *
  * @param rtp  of s->data; from RTX: after rtx_unwrap()
  * @param ext  of the same packet; NULL: none

@@ -311,6 +311,8 @@ static void make_padding_only(struct track *t, struct slab *s)
 	struct media_packet *p = packet_of(s);
 
 	p->flags = PACKET_PADDING_ONLY;
+	p->targets = UINT32_MAX;
+	p->switches = 0;
 	p->codec = t->codec;
 	p->payload_offset = RTP_HEADER_BYTES;
 	p->payload_bytes = 0;
@@ -339,6 +341,7 @@ static void forward(struct track *t, struct slab *s, const struct track_input *i
 	p->stream = t->config.stream;
 	p->stream_generation = t->config.stream_generation;
 	p->track = t->config.track;
+	p->encoding = t->config.encoding;
 	if (is_padding) {
 		make_padding_only(t, s);
 		t->stats.late_padding++;

@@ -1,4 +1,4 @@
-/* media/track.h - a stream's track as one endless sequence, whoever publishes it.
+/* media/track.h - an encoding of a stream's track as one endless sequence, whoever publishes it.
  *
  * Gives each packet of the publisher its place: `index`, which never repeats, never goes back over
  * a restart and has holes only where the publisher's packets are really missing; and a timestamp
@@ -41,7 +41,8 @@ struct track_config {
 	                       * at most TRACK_MAX_PAD_BYTES */
 	uint16_t header_bytes; /* largest header a viewer's mapping writes, and 2 for RTX's OSN */
 	uint32_t stream, stream_generation; /* copied into each packet */
-	uint8_t track;                      /* likewise: the m-line */
+	uint8_t track;                      /* likewise: the m-line ... */
+	uint8_t encoding;                   /* ... and the encoding of it */
 };
 
 /* The packet as its readers saw it. */
@@ -94,7 +95,7 @@ void track_set_header_bytes(struct track *t, uint16_t header_bytes);
  * Number one packet of the current source, which packet_describe() has filled in. A payload of no
  * bytes is padding-only.
  *
- * Sets index, timestamp, stream, track, PACKET_VIDEO, _REPAIRED, _RESTART and the padding (the
+ * Sets index, timestamp, stream, track, encoding, PACKET_VIDEO, _REPAIRED, _RESTART and the padding (the
  * publisher's own is dropped); slab->len becomes payload_offset + payload_bytes. VP8 and VP9 picture
  * ids and TL0PICIDX are patched in place where the source before ended with others.
  *

@@ -51,7 +51,33 @@ Test(packet, what_the_readers_found_is_kept)
 	cr_expect_eq(p->descriptor_bytes, 5);
 	cr_expect_eq(p->flags, PACKET_KEYFRAME | PACKET_FRAME_START | PACKET_MARKER |
 				   PACKET_DISCARDABLE | PACKET_AUDIO_LEVEL | PACKET_ORIENTATION |
-				   PACKET_PLAYOUT_DELAY | PACKET_CAPTURE_TIME | PACKET_DESCRIPTOR);
+				   PACKET_PLAYOUT_DELAY | PACKET_CAPTURE_TIME | PACKET_DESCRIPTOR |
+				   PACKET_FRAME_END);
+	cr_expect_eq(p->encoding, 0);
+	cr_expect_eq(p->targets, UINT32_MAX);
+	cr_expect_eq(p->switches, UINT32_MAX);
+}
+
+Test(packet, a_stream_without_layers_is_needed_whole_and_begun_at_key_frames)
+{
+	static const struct rtp_packet rtp = { .payload_offset = 12, .payload_bytes = 20 };
+	static const struct codec_info delta = { .flags = CODEC_FRAME_START };
+	static const struct codec_info layer_end = { .flags = CODEC_FRAME_END };
+
+	packet_describe(&slab, &rtp, NULL, CODEC_VP9, &delta, 0);
+	cr_expect_eq(packet_of(&slab)->targets, UINT32_MAX);
+	cr_expect_eq(packet_of(&slab)->switches, 0);
+	cr_expect_not(packet_has(packet_of(&slab), PACKET_FRAME_END));
+	packet_describe(&slab, &rtp, NULL, CODEC_VP9, &layer_end, 0);
+	cr_expect(packet_has(packet_of(&slab), PACKET_FRAME_END), "without a marker");
+}
+
+Test(packet, the_marker_of_audio_ends_no_frame)
+{
+	static const struct rtp_packet rtp = { .payload_offset = 12, .marker = true };
+
+	packet_describe(&slab, &rtp, NULL, CODEC_OPUS, NULL, 0);
+	cr_expect_eq(packet_of(&slab)->flags, PACKET_MARKER);
 }
 
 Test(packet, what_nobody_looked_for_is_absent)
