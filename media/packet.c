@@ -55,7 +55,6 @@ void packet_describe(struct slab *s, const struct rtp_packet *rtp, const struct 
 		.arrival_us = arrival_us,
 		.payload_offset = rtp->payload_offset,
 		.payload_bytes = rtp->payload_bytes,
-		.source_seq = rtp->seq,
 		.codec = (uint8_t)codec,
 		.flags = rtp->marker ? PACKET_MARKER : 0,
 	};
@@ -69,6 +68,7 @@ void packet_describe(struct slab *s, const struct rtp_packet *rtp, const struct 
 		p->flags |= PACKET_FRAME_END;
 	p->targets = UINT32_MAX;
 	p->switches = packet_has(p, PACKET_KEYFRAME) ? UINT32_MAX : 0;
+	p->ends = rtp->marker ? UINT32_MAX : 0;
 	if (ext)
 		describe_extensions(p, s, ext);
 }

@@ -49,7 +49,10 @@ struct media_packet {
 	/* Decode targets, numbered 0..31 within the encoding (AV1 RTP specification, appendix A). What
 	 * has no layers has all bits alike: needed by everyone, to be begun at key frames. */
 	uint32_t targets;  /* bit t: a viewer of target t needs this packet */
-	uint32_t switches; /* bit t: with this frame a viewer of the encoding may begin target t */
+	uint32_t switches; /* bit t: with the picture that begins here a viewer may begin target t,
+	                    * whatever of the encoding it had before */
+	uint32_t ends;     /* bit t: the last packet of its picture that a viewer of target t needs:
+	                    * gets the marker */
 	uint16_t flags;    /* enum packet_flag */
 	uint16_t payload_offset; /* into slab->data */
 	uint16_t payload_bytes;  /* padding included */
@@ -66,7 +69,6 @@ struct media_packet {
 	uint8_t playout_delay[3];   /* min and max, 12 bits each, as on the wire */
 	uint16_t descriptor_offset; /* into slab->data */
 	uint16_t capture_offset;    /* into slab->data */
-	uint16_t source_seq;        /* the publisher's own sequence number, for diagnosis */
 };
 _Static_assert(sizeof(struct media_packet) <= SLAB_META_BYTES, "a packet's facts fit its slab");
 

@@ -312,7 +312,7 @@ static void make_padding_only(struct track *t, struct slab *s)
 
 	p->flags = PACKET_PADDING_ONLY;
 	p->targets = UINT32_MAX;
-	p->switches = 0;
+	p->switches = p->ends = 0;
 	p->codec = t->codec;
 	p->payload_offset = RTP_HEADER_BYTES;
 	p->payload_bytes = 0;

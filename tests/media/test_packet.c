@@ -36,7 +36,6 @@ Test(packet, what_the_readers_found_is_kept)
 	memcpy(slab.data + 20, "\1\2\3", 3);
 	packet_describe(&slab, &rtp, &ext, CODEC_VP8, &info, 123);
 	cr_expect_eq(p->arrival_us, 123);
-	cr_expect_eq(p->source_seq, 9);
 	cr_expect_eq(p->payload_offset, 40);
 	cr_expect_eq(p->payload_bytes, 100);
 	cr_expect_eq(p->codec, CODEC_VP8);
@@ -56,6 +55,7 @@ Test(packet, what_the_readers_found_is_kept)
 	cr_expect_eq(p->encoding, 0);
 	cr_expect_eq(p->targets, UINT32_MAX);
 	cr_expect_eq(p->switches, UINT32_MAX);
+	cr_expect_eq(p->ends, UINT32_MAX);
 }
 
 Test(packet, a_stream_without_layers_is_needed_whole_and_begun_at_key_frames)
@@ -67,6 +67,7 @@ Test(packet, a_stream_without_layers_is_needed_whole_and_begun_at_key_frames)
 	packet_describe(&slab, &rtp, NULL, CODEC_VP9, &delta, 0);
 	cr_expect_eq(packet_of(&slab)->targets, UINT32_MAX);
 	cr_expect_eq(packet_of(&slab)->switches, 0);
+	cr_expect_eq(packet_of(&slab)->ends, 0);
 	cr_expect_not(packet_has(packet_of(&slab), PACKET_FRAME_END));
 	packet_describe(&slab, &rtp, NULL, CODEC_VP9, &layer_end, 0);
 	cr_expect(packet_has(packet_of(&slab), PACKET_FRAME_END), "without a marker");
