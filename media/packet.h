@@ -48,12 +48,13 @@ struct media_packet {
 	uint32_t stream_generation; /* so that a reused slot is noticed */
 	/* Decode targets, numbered 0..31 within the encoding (AV1 RTP specification, appendix A). What
 	 * has no layers has all bits alike: needed by everyone, to be begun at key frames. */
-	uint32_t targets;  /* bit t: a viewer of target t needs this packet */
-	uint32_t switches; /* bit t: with the picture that begins here a viewer may begin target t,
-	                    * whatever of the encoding it had before */
-	uint32_t ends;     /* bit t: the last packet of its picture that a viewer of target t needs:
+	uint32_t targets; /* bit t: a viewer of target t needs this packet */
+	/* Bit t: with the picture that begins here a viewer may go on at target t that had its spatial
+	 * layers at a lower frame rate; with PACKET_KEYFRAME any viewer may. */
+	uint32_t switches;
+	uint32_t ends;  /* bit t: the last packet of its picture that a viewer of target t needs:
 	                    * gets the marker */
-	uint16_t flags;    /* enum packet_flag */
+	uint16_t flags; /* enum packet_flag */
 	uint16_t payload_offset; /* into slab->data */
 	uint16_t payload_bytes;  /* padding included */
 	uint8_t padding_bytes;   /* of payload_bytes, the last ones; 0 unless PACKET_PADDED */

@@ -43,6 +43,10 @@ void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len);
 /** Its time has come: reports; arms the session again. */
 void viewer_on_due(struct viewer *v);
 
+/** One compound packet: a sender report for each track that has a clock, and the name that binds
+ *  them together. */
+void viewer_send_reports(struct viewer *v);
+
 /** Say goodbye to the peer: BYE for all sources. */
 void viewer_say_bye(struct viewer *v);
 

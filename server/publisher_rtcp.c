@@ -1,0 +1,170 @@
+/* server/publisher_rtcp.c - what a publisher and the relay report to each other. */
+#include <string.h>
+
+#include "media/rtcp.h"
+#include "server/branch.h"
+#include "server/publisher_inner.h"
+
+enum {
+	NACK_BATCH_PKTS = 64,
+	/* What we tell a publisher that takes REMB it may send: no estimate, just no limit. */
+	REMB_BPS = 20000000,
+	RTCP_SSRC = 1, /* our own, as receiver */
+	RTCP_BYTES = 1200,
+};
+
+/* --- RTCP to the publisher --------------------------------------------------------------- */
+
+static void send_rtcp(struct publisher *p, struct rtcp_writer *w)
+{
+	struct session *s = p->session;
+	int len = seal_rtcp(s->worker->engine, s->transport->tx, w->out, w->len_bytes,
+			    RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
+
+	if (len > 0)
+		worker_send(s->worker, &s->transport->path, w->out, (size_t)len, s->slot);
+}
+
+/* Every compound packet begins with a report (RFC 3550 6.1), with whatever there is to say. */
+static void begin_rtcp(struct publisher *p, struct rtcp_writer *w,
+		       uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES], bool with_blocks)
+{
+	struct rtcp_report blocks[STREAM_TRACKS];
+	size_t n = 0;
+
+	if (with_blocks)
+		for (unsigned i = 0; i < STREAM_TRACKS; i++)
+			if (p->sources[i].is_started &&
+			    reports_rx_block(&p->sources[i].reports, publisher_worker(p)->now_us,
+					     &blocks[n]))
+				n++;
+	rtcp_writer_init(w, bytes, RTCP_BYTES);
+	rtcp_write_rr(w, RTCP_SSRC, blocks, n);
+	rtcp_write_sdes_cname(w, RTCP_SSRC, "sluice", 6);
+}
+
+void publisher_send_report(struct publisher *p)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	const struct source *video = &p->sources[MEDIA_VIDEO];
+	struct plan_stats *stats = &p->session->plan->stats;
+	int64_t lost = 0;
+	struct rtcp_writer w;
+
+	begin_rtcp(p, &w, bytes, true);
+	if (video->is_started && publisher_terms(p, MEDIA_VIDEO)->feedback & SDP_FB_REMB)
+		rtcp_write_remb(&w, RTCP_SSRC, REMB_BPS, &video->ssrc, 1);
+	send_rtcp(p, &w);
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		if (p->sources[i].is_started)
+			lost += reports_rx_lost(&p->sources[i].reports);
+	counter_set(&stats->lost, lost > 0 ? (uint64_t)lost : 0);
+	if (video->is_started)
+		counter_set(&stats->jitter_us, reports_rx_jitter_us(&video->reports));
+}
+
+void publisher_send_nacks(struct publisher *p, struct source *source)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	uint16_t seqs[NACK_BATCH_PKTS];
+	size_t n = nack_poll(source->nack, publisher_worker(p)->now_us, seqs, NACK_BATCH_PKTS);
+	struct nack_stats stats;
+	struct rtcp_writer w;
+
+	nack_stats(source->nack, &stats);
+	if (stats.given_up != source->given_up) {
+		source->given_up = stats.given_up;
+		if (source == &p->sources[MEDIA_VIDEO])
+			publisher_want_keyframe(p, PUBLISHER_KEYFRAME_LOSS, 1);
+	}
+	if (n == 0)
+		return;
+	begin_rtcp(p, &w, bytes, false);
+	if (rtcp_write_nack(&w, RTCP_SSRC, source->ssrc, seqs, n) > 0) {
+		send_rtcp(p, &w);
+		counter_add(&publisher_worker(p)->counters.publisher_nacks, n);
+		counter_add(&p->session->plan->stats.nacked, n);
+	}
+}
+
+void publisher_send_keyframe_request(struct publisher *p)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	uint32_t ssrc = p->sources[MEDIA_VIDEO].ssrc;
+	uint8_t feedback = publisher_terms(p, MEDIA_VIDEO)->feedback;
+	struct rtcp_writer w;
+
+	begin_rtcp(p, &w, bytes, false);
+	if (feedback & SDP_FB_PLI || !(feedback & SDP_FB_FIR))
+		rtcp_write_pli(&w, RTCP_SSRC, ssrc);
+	else
+		rtcp_write_fir(&w, RTCP_SSRC, ssrc, p->fir_command++);
+	send_rtcp(p, &w);
+	counter_add(&publisher_worker(p)->counters.publisher_plis, 1);
+	counter_add(&p->session->plan->stats.keyframe_requests, 1);
+}
+
+/* --- RTCP from the publisher ------------------------------------------------------------- */
+
+static void tell_anchors(struct publisher *p, const struct clock_anchor anchors[STREAM_TRACKS])
+{
+	struct worker *w = publisher_worker(p);
+	struct stream *stream = p->feed->stream;
+	uint64_t wanted = atomic_load_explicit(&stream->wanted, memory_order_relaxed);
+	struct branch *here = worker_branch(w, stream->slot, stream->generation);
+
+	if (here)
+		branch_set_anchors(here, anchors);
+	wanted &= ~(UINT64_C(1) << w->index);
+	for (unsigned i = 0; wanted; i++, wanted >>= 1) {
+		struct letter *letter = wanted & 1 ? calloc(1, sizeof(*letter)) : NULL;
+
+		if (!letter)
+			continue; /* the next report tells again */
+		letter->kind = LETTER_ANCHORS;
+		letter->stream = stream_ref(stream);
+		memcpy(letter->anchors, anchors, sizeof(letter->anchors));
+		worker_post(w->shared->team[i], letter);
+	}
+}
+
+static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
+{
+	struct clock_anchor anchors[STREAM_TRACKS] = { 0 };
+	struct rtcp_sender_info info;
+	uint64_t now_us = publisher_worker(p)->now_us;
+	bool is_ours = false;
+	uint32_t ssrc;
+
+	if (!rtcp_parse_sr(m, &ssrc, &info))
+		return;
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		struct source *source = &p->sources[i];
+
+		if (!source->is_started || source->ssrc != ssrc)
+			continue;
+		is_ours = true;
+		reports_rx_on_sr(&source->reports, info.ntp, now_us);
+		clock_on_sr(&p->clock, i, info.ntp, info.rtp_timestamp,
+			    publisher_terms(p, i)->codecs[0].clock_hz, now_us);
+	}
+	if (!is_ours || !p->feed)
+		return;
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		clock_anchor(&p->clock, i, track_timestamp_offset(p->feed->tracks[i]), &anchors[i]);
+	tell_anchors(p, anchors);
+}
+
+void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len)
+{
+	struct rtcp_cursor cursor;
+	struct rtcp_member member;
+	enum rtcp_next next;
+
+	rtcp_cursor_init(&cursor, bytes, len);
+	while ((next = rtcp_cursor_next(&cursor, &member)) == RTCP_NEXT_MEMBER)
+		if (member.kind == RTCP_SR)
+			on_sender_report(p, &member);
+	if (next == RTCP_NEXT_MALFORMED)
+		counter_add(&publisher_worker(p)->counters.rtcp_malformed, 1);
+}

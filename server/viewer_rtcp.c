@@ -1,0 +1,207 @@
+/* server/viewer_rtcp.c - what a viewer and the relay report to each other. */
+#include <string.h>
+#include <time.h>
+
+#include "media/clock.h"
+#include "media/rtcp.h"
+#include "server/pass.h"
+#include "server/publisher.h"
+#include "server/viewer.h"
+
+enum {
+	RTCP_BYTES = 600,
+	NACKS_PER_PACKET = 256, /* numbers of one RTCP packet that are looked at */
+};
+
+/* --- RTCP to the viewer ------------------------------------------------------------------ */
+
+/* The wall clock that sender reports carry. */
+static uint64_t wall_ntp(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return clock_ntp_of_unix_us((uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+}
+
+static void send_rtcp(struct viewer *v, struct rtcp_writer *w)
+{
+	struct session *s = v->session;
+	int len = seal_rtcp(s->worker->engine, s->transport->tx, w->out, w->len_bytes,
+			    RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
+
+	if (len > 0)
+		worker_send(s->worker, &s->transport->path, w->out, (size_t)len, s->slot);
+}
+
+/* One compound packet: a sender report for each track that has a clock, and the name that binds
+ * them together. */
+void viewer_send_reports(struct viewer *v)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	uint64_t now_us = v->session->worker->now_us;
+	uint64_t ntp = wall_ntp();
+	struct rtcp_writer w;
+
+	rtcp_writer_init(&w, bytes, RTCP_BYTES);
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		const struct viewer_track *t = &v->tracks[i];
+		const struct clock_anchor *anchor = &v->branch->tracks[i].anchor;
+		struct rtcp_sender_info info;
+
+		if (!t->is_started || anchor->clock_hz == 0)
+			continue;
+		reports_tx_sender_info(&t->sent, ntp, clock_anchor_rtp(anchor, now_us), &info);
+		rtcp_write_sr(&w, t->ssrc, &info, NULL, 0);
+		rtcp_write_sdes_cname(&w, t->ssrc, v->branch->stream->name,
+				      strlen(v->branch->stream->name));
+	}
+	if (w.len_bytes)
+		send_rtcp(v, &w);
+}
+
+void viewer_say_bye(struct viewer *v)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	uint32_t ssrcs[STREAM_TRACKS];
+	struct rtcp_writer w;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		if (v->tracks[i].templates)
+			ssrcs[n++] = v->tracks[i].ssrc;
+	if (n == 0)
+		return;
+	rtcp_writer_init(&w, bytes, RTCP_BYTES);
+	rtcp_write_rr(&w, ssrcs[0], NULL, 0);
+	rtcp_write_sdes_cname(&w, ssrcs[0], v->branch->stream->name,
+			      strlen(v->branch->stream->name));
+	rtcp_write_bye(&w, ssrcs, n);
+	send_rtcp(v, &w);
+}
+
+/* --- RTCP from the viewer ---------------------------------------------------------------- */
+
+static void on_report(struct viewer *v, const struct rtcp_report *r)
+{
+	struct plan_stats *stats = &v->session->plan->stats;
+	uint32_t rtt_us;
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		if (!v->tracks[i].templates || v->tracks[i].ssrc != r->ssrc)
+			continue;
+		if (r->last_sr && reports_rtt(r, wall_ntp(), &rtt_us)) {
+			v->rtt_us = rtt_us;
+			counter_set(&stats->rtt_us, rtt_us);
+		}
+		if (i == MEDIA_VIDEO || !v->tracks[MEDIA_VIDEO].templates) {
+			uint32_t hz = i == MEDIA_VIDEO ? 90000 : 48000;
+
+			counter_set(&stats->lost, r->lost_pkts > 0 ? (uint64_t)r->lost_pkts : 0);
+			counter_set(&stats->jitter_us, UINT64_C(1000000) * r->jitter_ticks / hz);
+		}
+	}
+}
+
+static void on_reports(struct viewer *v, const struct rtcp_member *m)
+{
+	struct rtcp_sender_info info;
+	struct rtcp_report report;
+	uint32_t ssrc;
+
+	if (m->kind == RTCP_SR ? !rtcp_parse_sr(m, &ssrc, &info) : !rtcp_parse_rr(m, &ssrc))
+		return;
+	for (size_t i = 0; i < m->count; i++) {
+		rtcp_report_read(m, i, &report);
+		on_report(v, &report);
+	}
+}
+
+static void serve_nack(struct viewer *v, unsigned kind, uint16_t seq)
+{
+	struct worker_counters *c = &v->session->worker->counters;
+	struct viewer_track *t = &v->tracks[kind];
+	struct slab *slab;
+	uint64_t index;
+
+	if (!t->is_started || !resend_index(&t->resend, t->cursor, seq, &index)) {
+		counter_add(&c->resend_gone, 1);
+		return;
+	}
+	slab = history_get(v->branch->tracks[kind].history, index);
+	if (!slab) {
+		counter_add(&c->resend_gone, 1);
+		return;
+	}
+	if (resend_allow(&t->resend, &v->share, seq, slab->len, v->session->worker->now_us,
+			 v->rtt_us) != RESEND_SEND) {
+		counter_add(&c->resend_refused, 1);
+		return;
+	}
+	if (pass_resend(v, kind, slab))
+		counter_add(&v->session->plan->stats.resent, 1);
+}
+
+static void on_nack(struct viewer *v, const struct rtcp_feedback *fb)
+{
+	struct rtcp_nack_cursor cursor;
+	uint16_t seq;
+
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		if (!v->tracks[i].templates || v->tracks[i].ssrc != fb->media_ssrc)
+			continue;
+		rtcp_nack_init(&cursor, fb);
+		for (unsigned n = 0; n < NACKS_PER_PACKET && rtcp_nack_next(&cursor, &seq); n++) {
+			counter_add(&v->session->worker->counters.nacks_received, 1);
+			counter_add(&v->session->plan->stats.nacked, 1);
+			serve_nack(v, i, seq);
+		}
+		pass_finish(v->session->worker); /* while the history surely holds the packets */
+	}
+}
+
+static bool wants_keyframe(const struct viewer *v, const struct rtcp_member *m,
+			   const struct rtcp_feedback *fb)
+{
+	uint32_t ours = v->tracks[MEDIA_VIDEO].ssrc;
+	uint32_t ssrc;
+	uint8_t command;
+
+	if (m->kind == RTCP_PLI)
+		return fb->media_ssrc == ours;
+	for (size_t i = 0; rtcp_fir_entry(fb, i, &ssrc, &command); i++)
+		if (ssrc == ours)
+			return true;
+	return false;
+}
+
+static void on_feedback(struct viewer *v, const struct rtcp_member *m)
+{
+	struct rtcp_feedback fb;
+
+	if (!rtcp_parse_feedback(m, &fb))
+		return;
+	if (m->kind == RTCP_NACK) {
+		on_nack(v, &fb);
+	} else if (v->tracks[MEDIA_VIDEO].templates && wants_keyframe(v, m, &fb)) {
+		counter_add(&v->session->plan->stats.keyframe_requests, 1);
+		branch_want_keyframe(v->branch, PUBLISHER_KEYFRAME_VIEWER);
+	}
+}
+
+void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len)
+{
+	struct rtcp_cursor cursor;
+	struct rtcp_member m;
+	enum rtcp_next next;
+
+	rtcp_cursor_init(&cursor, bytes, len);
+	while ((next = rtcp_cursor_next(&cursor, &m)) == RTCP_NEXT_MEMBER) {
+		if (m.kind == RTCP_SR || m.kind == RTCP_RR)
+			on_reports(v, &m);
+		else if (m.kind == RTCP_NACK || m.kind == RTCP_PLI || m.kind == RTCP_FIR)
+			on_feedback(v, &m);
+	}
+	if (next == RTCP_NEXT_MALFORMED)
+		counter_add(&v->session->worker->counters.rtcp_malformed, 1);
+}
