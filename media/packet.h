@@ -38,6 +38,7 @@ enum packet_flag {
 	PACKET_CAPTURE_TIME = 1 << 12,
 	PACKET_DESCRIPTOR = 1 << 13, /* the AV1 dependency descriptor */
 	PACKET_FRAME_END = 1 << 14,  /* video: last packet of a frame, in SVC of a layer frame */
+	PACKET_ENTRY = 1 << 15, /* every viewer of the encoding has all that this frame refers to */
 };
 
 struct media_packet {
@@ -46,15 +47,13 @@ struct media_packet {
 	uint32_t timestamp;         /* RTP ticks, continuous over publishers */
 	uint32_t stream;            /* slot of the stream in its worker's table */
 	uint32_t stream_generation; /* so that a reused slot is noticed */
-	/* Decode targets, numbered 0..31 within the encoding (AV1 RTP specification, appendix A). What
-	 * has no layers has all bits alike: needed by everyone, to be begun at key frames. */
-	uint32_t targets; /* bit t: a viewer of target t needs this packet */
-	/* Bit t: with the picture that begins here a viewer may go on at target t that had its spatial
-	 * layers at a lower frame rate; with PACKET_KEYFRAME any viewer may. */
-	uint32_t switches;
-	uint32_t ends;  /* bit t: the last packet of its picture that a viewer of target t needs:
+	/* Decode targets within the encoding, numbered as media/layers.h says. What has no layers has
+	 * all bits alike: needed by everyone, to be begun at key frames. */
+	uint32_t targets;  /* bit t: a viewer of target t needs this packet */
+	uint32_t switches; /* bit t: target t may be begun with this frame: packet_may_enter() */
+	uint32_t ends;     /* bit t: the last packet of its picture that a viewer of target t needs:
 	                    * gets the marker */
-	uint16_t flags; /* enum packet_flag */
+	uint16_t flags;    /* enum packet_flag */
 	uint16_t payload_offset; /* into slab->data */
 	uint16_t payload_bytes;  /* padding included */
 	uint8_t padding_bytes;   /* of payload_bytes, the last ones; 0 unless PACKET_PADDED */
@@ -91,6 +90,16 @@ static inline const uint8_t *packet_payload(const struct slab *s)
 static inline bool packet_has(const struct media_packet *p, enum packet_flag flag)
 {
 	return (p->flags & flag) != 0;
+}
+
+/**
+ * Whether a viewer that got all of target `from` so far may get target `to` of the same encoding
+ * from this packet, the first of a frame, on. To a target that `from` contains (media/layers.h) it
+ * may go between any two frames.
+ */
+static inline bool packet_may_enter(const struct media_packet *p, unsigned from, unsigned to)
+{
+	return p->switches >> to & 1 && (p->targets >> from & 1 || packet_has(p, PACKET_ENTRY));
 }
 
 /**

@@ -1,0 +1,80 @@
+/* media/choice.h - which option of a layer table a viewer is to get.
+ *
+ * Audio comes first; what is left of the available bitrate is for video. The machine goes down as
+ * soon as its option no longer fits and up only with margin, after a while, and more reluctantly
+ * each time an attempt failed, so that a steady link sees at most one change a minute. Options that
+ * are not sent are passed over; when the one in use stops, it is left at once. When even the
+ * cheapest does not fit, video is paused.
+ *
+ * It says what is wanted; the viewer's side switches when a packet allows it.
+ *
+ * Sans-IO: time is an argument: microseconds of the worker's monotonic clock.
+ * Thread:  the viewer's worker.
+ * Memory:  caller's storage, a plain value.
+ */
+#ifndef MEDIA_CHOICE_H
+#define MEDIA_CHOICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "media/layer_table.h"
+
+enum {
+	CHOICE_ANY = -1,
+	CHOICE_UP_HOLD_US = 3000000,  /* what is above fits for this long before it is tried */
+	CHOICE_UP_MARGIN_PCT = 120,   /* available, in parts of what is to be tried */
+	CHOICE_FAIL_US = 15000000,    /* left within this: the attempt failed */
+	CHOICE_BACKOFF_US = 60000000, /* after the first failure; doubles with each */
+	CHOICE_BACKOFF_MAX_US = 480000000,
+	CHOICE_PAUSE_HOLD_US = 500000, /* nothing fits for this long before video is paused */
+	CHOICE_RESUME_HOLD_US = 1000000,
+	CHOICE_RESUME_MARGIN_PCT = 130,
+};
+
+/** What the viewer asked for. CHOICE_ANY: left to the machine. */
+struct choice_wish {
+	/* By hand: followed whatever the network says, as long as it is sent. Where it is not, the
+	 * nearest below it, else above it. */
+	int8_t encoding, spatial_id, temporal_id;
+	uint16_t max_width,
+	    max_height; /* pixels; 0: no limit. The smallest option is always allowed */
+};
+
+struct choice_pick {
+	bool is_paused;
+	uint8_t encoding, target; /* while paused: where to resume */
+};
+
+struct choice {
+	struct choice_wish wish;
+	struct choice_pick pick;
+	bool has_pick;
+	uint64_t fits_since_us;  /* something better fits since then; 0: nothing does */
+	uint64_t tight_since_us; /* nothing fits since then; 0: something does */
+	uint64_t up_us;          /* last time it went up or resumed; 0: never */
+	uint64_t retry_us;       /* nothing as costly as failed_bps before then */
+	uint64_t backoff_us;     /* to wait after the next failure */
+	uint32_t failed_bps;
+	uint32_t ups, downs, pauses; /* so far */
+};
+
+void choice_init(struct choice *c);
+
+/** Another wish: followed at once, with no regard to what was tried before. */
+void choice_set_wish(struct choice *c, const struct choice_wish *wish);
+
+/**
+ * Decide. To be called when table or estimate changed, and at choice_due_us().
+ *
+ * @param t             of at least one option
+ * @param available_bps what the viewer's link takes, audio included; UINT32_MAX: no limit known
+ * @param audio_bps     what its audio takes of that
+ */
+struct choice_pick choice_update(struct choice *c, const struct layer_table *t,
+				 uint32_t available_bps, uint32_t audio_bps, uint64_t now_us);
+
+/** When choice_update() is to be called again though nothing changed; UINT64_MAX: no need. */
+uint64_t choice_due_us(const struct choice *c);
+
+#endif
