@@ -48,6 +48,12 @@ void answer_policy_init(struct answer_policy *policy, enum answer_role role)
 	policy->rtx = true;
 }
 
+void answer_policy_layers(struct answer_policy *policy)
+{
+	policy->max_encodings = NEGOTIATED_MAX_ENCODINGS;
+	policy->extensions[MEDIA_VIDEO] |= 1u << EXT_VIDEO_LAYERS_ALLOCATION;
+}
+
 void answer_policy_only(struct answer_policy *policy, enum media_codec codec, const char *fmtp)
 {
 	enum media_kind kind = codec_kind(codec);
@@ -254,6 +260,7 @@ static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enu
 	const struct sdp_media *m = &n->s->media[line];
 	struct negotiated_media *out = &n->out->media[kind];
 	bool egress = n->policy->role == ANSWER_EGRESS;
+	uint32_t extensions = n->policy->extensions[kind];
 
 	take_codecs(n, m, kind);
 	if (!out->codec_count)
@@ -261,8 +268,13 @@ static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enu
 	out->is_accepted = true;
 	n->out->lines[line] = NEGOTIATED_ACCEPTED;
 	negotiated_take_media(out, n->s, line);
-	negotiated_take_extensions(out, n->s, m, n->policy->extensions[kind],
-				   egress ? SDP_RECVONLY : SDP_SENDONLY);
+	if (!egress)
+		negotiated_take_encodings(out, n->s, m,
+					  kind == MEDIA_VIDEO ? n->policy->max_encodings : 1);
+	/* An answer with rids but without their extensions could not be kept by the packets. */
+	if (negotiated_has_rids(out))
+		extensions |= 1u << EXT_MID | 1u << EXT_RID | 1u << EXT_REPAIRED_RID;
+	negotiated_take_extensions(out, n->s, m, extensions, egress ? SDP_RECVONLY : SDP_SENDONLY);
 	if (egress) {
 		out->local_ssrc = n->policy->ssrc[kind];
 		for (unsigned i = 0; i < out->codec_count; i++) {

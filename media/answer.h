@@ -23,6 +23,8 @@ enum {
 	NEGOTIATED_MAX_CANDIDATES = 16,
 	NEGOTIATED_NO_PT = 0xff,
 	NEGOTIATED_KINDS = 2, /* index: enum media_kind */
+	NEGOTIATED_MAX_ENCODINGS = 4,
+	NEGOTIATED_RID_BYTES = 17, /* with terminator; a one-byte header extension holds 16 */
 	ANSWER_MSID_BYTES = 65,
 	ANSWER_REASON_BYTES = 256, /* one line for a person */
 	ANSWER_MAX_BYTES = 32768,  /* every answer fits: 16 m-lines, 20 codecs with RTX */
@@ -41,6 +43,19 @@ struct negotiated_codec {
 	char fmtp[NEGOTIATED_FMTP_BYTES];
 };
 
+/**
+ * One of the encodings in which a peer sends a track at once (simulcast).
+ *
+ * Where EXT_RID is among the m-line's extensions and a packet carries it, the rid says which encoding
+ * the packet belongs to, whatever the SSRC: Firefox announces both, and they have disagreed. The
+ * SSRCs hold for packets without (Pion agrees on no such extension), and are 0 where none was
+ * announced.
+ */
+struct negotiated_encoding {
+	char rid[NEGOTIATED_RID_BYTES]; /* "": told apart by SSRC, or the only one */
+	uint32_t ssrc, rtx_ssrc;
+};
+
 /** The accepted m-line of one kind. */
 struct negotiated_media {
 	bool is_accepted;
@@ -53,7 +68,13 @@ struct negotiated_media {
 	bool rtcp_rsize;
 	uint32_t remote_ssrc, remote_rtx_ssrc; /* 0: not announced */
 	uint32_t local_ssrc, local_rtx_ssrc;   /* 0: we send nothing, or no RTX */
-	char msid_stream[ANSWER_MSID_BYTES];   /* of the peer; "-" or "" without */
+	/* Ingest only: 1 or more when accepted. In ascending quality as far as an offer tells: the
+	 * reverse of a=simulcast, which names the preferred one first (RFC 8853 section 5.2), and the
+	 * order of a=ssrc-group:SIM. That is a guess: a script may list its encodings either way (by
+	 * default a browser's first one is the smallest), so what arrives decides. */
+	uint8_t encoding_count;
+	struct negotiated_encoding encodings[NEGOTIATED_MAX_ENCODINGS];
+	char msid_stream[ANSWER_MSID_BYTES]; /* of the peer; "-" or "" without */
 	char msid_track[ANSWER_MSID_BYTES];
 };
 
@@ -111,6 +132,9 @@ struct answer_policy {
 	uint32_t extensions[NEGOTIATED_KINDS]; /* 1u << enum ext_kind: accepted when offered */
 	uint8_t feedback;                      /* enum sdp_feedback bits accepted when offered */
 	bool rtx;                              /* accept offered RTX formats (video) */
+	/* Ingest: encodings of video accepted at once, at most NEGOTIATED_MAX_ENCODINGS, those that the
+	 * offer prefers. 0 and 1: simulcast is not answered. */
+	uint8_t max_encodings;
 	/* Egress: what we send with. Ignored for ingest. */
 	uint32_t ssrc[NEGOTIATED_KINDS];
 	uint32_t rtx_ssrc[NEGOTIATED_KINDS];
@@ -129,6 +153,9 @@ enum answer_verdict {
  * the extension bits that go with them where something acts on them.
  */
 void answer_policy_init(struct answer_policy *policy, enum answer_role role);
+
+/** Ingest: accept simulcast and what tells of layers (video layers allocation) as well. */
+void answer_policy_layers(struct answer_policy *policy);
 
 /** Allow this codec instead of the defaults of its kind; once more: in addition. fmtp is borrowed. */
 void answer_policy_only(struct answer_policy *policy, enum media_codec codec, const char *fmtp);

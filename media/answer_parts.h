@@ -54,6 +54,18 @@ void negotiated_take_extensions(struct negotiated_media *out, const struct sdp *
 /** Mid, SSRCs, msid and rtcp-rsize of an accepted m-line. */
 void negotiated_take_media(struct negotiated_media *out, const struct sdp *s, unsigned line);
 
+/** The encodings of a video m-line of which we receive at most max (RFC 8853 section 5.3.2).
+ *  out->codecs are those accepted. */
+void negotiated_take_encodings(struct negotiated_media *out, const struct sdp *s,
+			       const struct sdp_media *m, unsigned max);
+
+/** Are its encodings told apart by rid? Then the answer has a=rid and a=simulcast. */
+bool negotiated_has_rids(const struct negotiated_media *m);
+
+/** a=rid and a=simulcast of an answer, in the order of the offer; nothing without rids. */
+void answer_put_simulcast(struct sdp_writer *w, const struct sdp *offer,
+			  const struct sdp_media *offered, const struct negotiated_media *m);
+
 /** The index-th extension that holds for an m-line, its own first, then the session's; NULL at the end. */
 const struct sdp_extension *media_extension(const struct sdp *s, const struct sdp_media *m,
 					    unsigned index);

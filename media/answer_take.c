@@ -99,25 +99,6 @@ void negotiated_take_extensions(struct negotiated_media *out, const struct sdp *
 	}
 }
 
-/* The first source that is no retransmission of another. */
-static uint32_t primary_ssrc(const struct sdp *s, const struct sdp_media *m)
-{
-	for (unsigned i = 0; i < m->ssrcs; i++) {
-		uint32_t ssrc = s->ssrcs[m->first_ssrc + i].ssrc;
-		bool is_repair = false;
-
-		for (unsigned g = 0; g < m->groups; g++) {
-			const struct sdp_ssrc_group *group = &s->groups[m->first_group + g];
-
-			is_repair |=
-			    group->ssrcs[1] == ssrc && !sdp_span_is_nocase(group->semantics, "SIM");
-		}
-		if (!is_repair)
-			return ssrc;
-	}
-	return 0;
-}
-
 void negotiated_take_media(struct negotiated_media *out, const struct sdp *s, unsigned line)
 {
 	const struct sdp_media *m = &s->media[line];
@@ -127,6 +108,6 @@ void negotiated_take_media(struct negotiated_media *out, const struct sdp *s, un
 	sdp_span_copy(m->mid, out->mid, sizeof(out->mid));
 	sdp_span_copy(m->msid_stream, out->msid_stream, sizeof(out->msid_stream));
 	sdp_span_copy(m->msid_track, out->msid_track, sizeof(out->msid_track));
-	out->remote_ssrc = primary_ssrc(s, m);
-	out->remote_rtx_ssrc = out->remote_ssrc ? sdp_rtx_ssrc(s, m, out->remote_ssrc) : 0;
+	if (sdp_primary_ssrcs(s, m, &out->remote_ssrc, 1) > 0)
+		out->remote_rtx_ssrc = sdp_rtx_ssrc(s, m, out->remote_ssrc);
 }

@@ -203,6 +203,7 @@ static void put_accepted(struct answer_writer *a, unsigned line)
 		put_codec(a, &m->codecs[i]);
 	if (a->egress)
 		put_sources(a, m, kind);
+	answer_put_simulcast(&a->w, a->s, offered, m);
 	put_candidates(a, line);
 }
 

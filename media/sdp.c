@@ -257,6 +257,34 @@ uint32_t sdp_rtx_ssrc(const struct sdp *s, const struct sdp_media *m, uint32_t s
 	return 0;
 }
 
+static bool is_repair(const struct sdp *s, const struct sdp_media *m, uint32_t ssrc)
+{
+	for (unsigned i = 0; i < m->groups; i++) {
+		const struct sdp_ssrc_group *g = &s->groups[m->first_group + i];
+
+		if (g->ssrcs[1] == ssrc && !sdp_span_is_nocase(g->semantics, "SIM"))
+			return true;
+	}
+	return false;
+}
+
+unsigned sdp_primary_ssrcs(const struct sdp *s, const struct sdp_media *m, uint32_t *out,
+			   unsigned cap)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < m->ssrcs; i++) {
+		uint32_t ssrc = s->ssrcs[m->first_ssrc + i].ssrc;
+
+		if (is_repair(s, m, ssrc))
+			continue;
+		if (count < cap)
+			out[count] = ssrc;
+		count++;
+	}
+	return count;
+}
+
 bool sdp_bundle_has(struct sdp_span bundle, struct sdp_span mid)
 {
 	struct sdp_span word;

@@ -25,6 +25,7 @@ enum {
 	SDP_MAX_EXTENSIONS = 256,
 	SDP_MAX_SSRCS = 64,
 	SDP_MAX_SSRC_GROUPS = 32,
+	SDP_MAX_GROUP_SSRCS = 4,
 	SDP_MAX_RIDS = 32,
 	SDP_MAX_BUNDLES = 4,
 	SDP_MAX_FINGERPRINTS = 4, /* per level: session, or one m-line */
@@ -119,15 +120,17 @@ struct sdp_ssrc {
 	struct sdp_span cname; /* NULL when no line says it */
 };
 
-/** "a=ssrc-group:FID 1 2": the first two sources; groups of fewer than two are ignored. */
+/** "a=ssrc-group:FID 1 2": groups of fewer than two sources are ignored, and so is what exceeds. */
 struct sdp_ssrc_group {
 	struct sdp_span semantics; /* "FID", "SIM", "FEC-FR" */
-	uint32_t ssrcs[2];
+	uint8_t count;             /* 2..SDP_MAX_GROUP_SSRCS */
+	uint32_t ssrcs[SDP_MAX_GROUP_SSRCS];
 };
 
 struct sdp_rid {
 	struct sdp_span id;
 	enum sdp_direction direction; /* SDP_SENDONLY or SDP_RECVONLY */
+	struct sdp_span restrictions; /* "pt=96,97;max-width=640"; NULL without */
 };
 
 struct sdp_fingerprint {
@@ -213,6 +216,11 @@ bool sdp_fmtp_get(struct sdp_span fmtp, const char *name, struct sdp_span *value
 
 /** First SSRC's partner in an FID group that starts with ssrc; 0 when there is none. */
 uint32_t sdp_rtx_ssrc(const struct sdp *s, const struct sdp_media *m, uint32_t ssrc);
+
+/** Sources of an m-line that repeat or protect no other one, in the order of the lines.
+ *  @return how many there are, also when that is more than cap; at most cap are written */
+unsigned sdp_primary_ssrcs(const struct sdp *s, const struct sdp_media *m, uint32_t *out,
+			   unsigned cap);
 
 /** Is mid in the list of mids? */
 bool sdp_bundle_has(struct sdp_span bundle, struct sdp_span mid);

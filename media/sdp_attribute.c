@@ -321,7 +321,6 @@ static enum sdp_verdict on_ssrc_group(struct sdp_reader *r, struct sdp_span valu
 {
 	struct sdp_ssrc_group g = { .semantics = sdp_span_word(&value) };
 	enum sdp_verdict verdict;
-	unsigned count = 0;
 	uint32_t ssrc;
 
 	if (!r->m)
@@ -330,10 +329,10 @@ static enum sdp_verdict on_ssrc_group(struct sdp_reader *r, struct sdp_span valu
 		verdict = read_ssrc(r, w, &ssrc);
 		if (verdict != SDP_OK)
 			return verdict;
-		if (count < 2)
-			g.ssrcs[count++] = ssrc;
+		if (g.count < SDP_MAX_GROUP_SSRCS)
+			g.ssrcs[g.count++] = ssrc;
 	}
-	if (count < 2)
+	if (g.count < 2)
 		return SDP_OK;
 	if (r->s->group_count == SDP_MAX_SSRC_GROUPS)
 		return sdp_refuse(r, SDP_TOO_LARGE, "more than %d SSRC groups",
@@ -355,6 +354,9 @@ static enum sdp_verdict on_rid(struct sdp_reader *r, struct sdp_span value)
 	if (r->s->rid_count == SDP_MAX_RIDS)
 		return sdp_refuse(r, SDP_TOO_LARGE, "more than %d rids", SDP_MAX_RIDS);
 	rid.direction = sdp_span_is(word, "send") ? SDP_SENDONLY : SDP_RECVONLY;
+	value = sdp_span_trim(value);
+	if (value.len)
+		rid.restrictions = value;
 	r->s->rids[r->s->rid_count++] = rid;
 	r->m->rids++;
 	return SDP_OK;

@@ -70,6 +70,14 @@ static void check_media(const struct negotiated_media *m)
 		assert(negotiated_match(m, m->codecs[i].codec, NULL));
 		check_text(m->codecs[i].fmtp);
 	}
+	assert(m->encoding_count <= NEGOTIATED_MAX_ENCODINGS);
+	for (unsigned i = 0; i < m->encoding_count; i++) {
+		/* Either all have a name or none has, and no two have the same. */
+		assert(!m->encodings[i].rid[0] == !m->encodings[0].rid[0]);
+		check_text(m->encodings[i].rid);
+		for (unsigned j = 0; j < i && m->encodings[i].rid[0]; j++)
+			assert(strcmp(m->encodings[i].rid, m->encodings[j].rid) != 0);
+	}
 }
 
 static void check_answer(enum answer_role role)
@@ -92,6 +100,10 @@ static void check_answer(enum answer_role role)
 			continue;
 		assert(m->attributes.direction == direction && m->rtcp_mux);
 		assert(sdp_span_is(m->attributes.ufrag, local.ufrag));
+		if (m->kind == SDP_VIDEO)
+			assert(m->rids == (agreed.media[MEDIA_VIDEO].encodings[0].rid[0]
+					       ? agreed.media[MEDIA_VIDEO].encoding_count
+					       : 0));
 	}
 }
 
@@ -103,6 +115,7 @@ static void answer_as(enum answer_role role, const char *stream)
 	policy.ssrc[0] = policy.ssrc[1] = 1;
 	policy.extensions[0] = policy.extensions[1] = UINT32_MAX;
 	policy.feedback = UINT8_MAX;
+	answer_policy_layers(&policy);
 	if (stream)
 		answer_policy_only(&policy, CODEC_H264, stream);
 	if (answer_negotiate(&offer, &policy, &agreed, reason) != ANSWER_OK) {
