@@ -60,6 +60,7 @@ enum codec_flags {
 	CODEC_INTER_LAYER = 1 << 9,    /* VP9's D: predicted from the spatial layer below */
 	CODEC_INTER_PICTURE = 1 << 10, /* VP9's P */
 	CODEC_FLEXIBLE = 1 << 11,      /* VP9's F */
+	CODEC_HAS_STRUCTURE = 1 << 12, /* VP9's V: see vp9_read_structure() */
 };
 
 struct codec_info {

@@ -90,19 +90,18 @@ static void read_references(struct reader *r)
 	r->is_cut = true;
 }
 
-/* Scalability structure. The size kept is that of the last, the highest, spatial layer. */
-static void read_structure(struct reader *r, struct codec_info *out)
+static void read_structure(struct reader *r, struct vp9_structure *out)
 {
 	uint8_t head = take(r);
-	unsigned layers = (head >> 5) + 1u;
 	unsigned pictures;
 
-	if (head & 0x10) { /* Y: sizes */
-		skip(r, (size_t)layers * 4);
-		if (r->is_cut)
-			return;
-		out->width = be16_read(r->p + r->at - 4);
-		out->height = be16_read(r->p + r->at - 2);
+	out->layer_count = (uint8_t)((head >> 5) + 1);
+	out->has_sizes = head & 0x10; /* Y */
+	for (unsigned i = 0; out->has_sizes && i < out->layer_count; i++) {
+		out->width[i] = (uint16_t)(take(r) << 8);
+		out->width[i] |= take(r);
+		out->height[i] = (uint16_t)(take(r) << 8);
+		out->height[i] |= take(r);
 	}
 	pictures = head & 0x08 ? take(r) : 0;
 	for (; pictures > 0 && !r->is_cut; pictures--)
@@ -159,26 +158,50 @@ static uint32_t descriptor_flags(uint8_t first)
 	       (first & NOT_FOR_UPPER_LAYERS ? CODEC_NOT_REFERENCED : 0u);
 }
 
+/* The payload descriptor. layer_count is 0 where it has no structure. */
+static void read_descriptor(struct reader *r, struct codec_info *out,
+			    struct vp9_structure *structure)
+{
+	uint8_t first = take(r);
+
+	structure->layer_count = 0;
+	if (first & HAS_PICTURE_ID)
+		read_picture_id(r, out);
+	if (first & HAS_LAYERS)
+		read_layers(r, first & FLEXIBLE, out);
+	if ((first & (FLEXIBLE | INTER_PICTURE)) == (FLEXIBLE | INTER_PICTURE))
+		read_references(r);
+	if (first & HAS_STRUCTURE)
+		read_structure(r, structure);
+}
+
 bool vp9_inspect(const uint8_t *payload, size_t len, struct codec_info *out)
 {
 	struct reader r = { .p = payload, .len = len };
-	uint8_t first = take(&r);
+	struct vp9_structure structure;
+	unsigned top;
 
-	if (r.is_cut)
-		return false;
-	if (first & HAS_PICTURE_ID)
-		read_picture_id(&r, out);
-	if (first & HAS_LAYERS)
-		read_layers(&r, first & FLEXIBLE, out);
-	if ((first & (FLEXIBLE | INTER_PICTURE)) == (FLEXIBLE | INTER_PICTURE))
-		read_references(&r);
-	if (first & HAS_STRUCTURE)
-		read_structure(&r, out);
+	read_descriptor(&r, out, &structure);
 	if (r.is_cut || r.at == r.len)
 		return false;
-	out->flags |= descriptor_flags(first);
+	if (structure.layer_count > 0) {
+		out->flags |= CODEC_HAS_STRUCTURE;
+		top = structure.layer_count - 1u;
+		out->width = structure.has_sizes ? structure.width[top] : 0;
+		out->height = structure.has_sizes ? structure.height[top] : 0;
+	}
+	out->flags |= descriptor_flags(payload[0]);
 	out->descriptor_bytes = r.at <= UINT8_MAX ? (uint8_t)r.at : UINT8_MAX;
-	if ((first & (FRAME_START | INTER_PICTURE)) == FRAME_START && out->spatial_id == 0)
+	if ((payload[0] & (FRAME_START | INTER_PICTURE)) == FRAME_START && out->spatial_id == 0)
 		read_frame_header(payload + r.at, len - r.at, out);
 	return true;
+}
+
+bool vp9_read_structure(const uint8_t *payload, size_t len, struct vp9_structure *out)
+{
+	struct reader r = { .p = payload, .len = len };
+	struct codec_info info = { 0 };
+
+	read_descriptor(&r, &info, out);
+	return !r.is_cut && out->layer_count > 0;
 }

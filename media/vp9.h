@@ -11,4 +11,16 @@
 /** As codec_inspect() for VP9; *out is zeroed by the caller. */
 bool vp9_inspect(const uint8_t *payload, size_t len, struct codec_info *out);
 
+enum { VP9_LAYERS = 8 };
+
+/* Scalability structure: the spatial layers of the pictures from here on. */
+struct vp9_structure {
+	uint8_t layer_count; /* 1..VP9_LAYERS */
+	bool has_sizes;
+	uint16_t width[VP9_LAYERS], height[VP9_LAYERS]; /* pixels, by spatial id */
+};
+
+/** @return false: the payload is malformed or carries none */
+bool vp9_read_structure(const uint8_t *payload, size_t len, struct vp9_structure *out);
+
 #endif

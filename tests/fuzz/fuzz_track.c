@@ -1,11 +1,12 @@
 /* Any packets, from any publishers, all the way to viewers' headers: parsed, described, numbered,
- * kept, written. No index is given twice or goes back over a restart, nothing leaves the slab, and
+ * kept, written; and what layers they serve. No index is given twice or goes back over a restart, nothing leaves the slab, and
  * what a viewer would get is a well-formed packet with the same payload each time. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "media/history.h"
+#include "media/layers.h"
 #include "media/mapping.h"
 #include "media/packet.h"
 #include "media/rtx.h"
@@ -84,11 +85,29 @@ static void check_forwarded(const struct slab *s, size_t came_bytes, uint64_t fl
 
 struct run {
 	struct track *track;
+	struct layers *layers;
 	struct history *history;
 	uint64_t now_us;
 	uint64_t floor;      /* no index below it may come any more */
 	uint64_t first_kept; /* by the history; 0: nothing yet */
 };
+
+/* Somebody needs every packet; who may begin with one gets it; targets contain themselves. */
+static void check_layers(struct layers *l, struct slab *s, const struct codec_info *info)
+{
+	const struct media_packet *p = packet_of_const(s);
+
+	layers_on_packet(l, s, info);
+	if (p->payload_bytes == 0)
+		return;
+	assert(p->switches == 0 || packet_has(p, PACKET_FRAME_START));
+	assert(!packet_has(p, PACKET_KEYFRAME) || p->switches == UINT32_MAX);
+	assert((layers_active(l) & ~layers_targets(l)) == 0);
+	assert(layers_targets(l) != 0);
+	for (unsigned t = 0; t < LAYERS_TARGETS; t++)
+		if (layers_targets(l) >> t & 1)
+			assert(layers_target(l, t)->contains >> t & 1);
+}
 
 /* Number the packet; one reference of `s` is used up. */
 static void feed(struct run *run, struct slab *s, const uint8_t *record)
@@ -113,6 +132,7 @@ static void feed(struct run *run, struct slab *s, const uint8_t *record)
 	ext_read(&ids, s->data, &rtp, &ext);
 	codec_inspect(codec, s->data + rtp.payload_offset, rtp.payload_bytes, &info);
 	packet_describe(s, &rtp, &ext, codec, &info, run->now_us);
+	check_layers(run->layers, s, &info);
 	if (track_on_packet(run->track, s, &in) != TRACK_FORWARD) {
 		slab_put(pool, s);
 		return;
@@ -149,6 +169,7 @@ static void run_records(struct run *run, const uint8_t *data, size_t size)
 		run->now_us += data[at + 1] * 100u;
 		if (data[at] & IS_START) {
 			track_start(run->track, CLOCK_HZ);
+			layers_start(run->layers);
 			run->floor = track_newest_index(run->track) + 1;
 		}
 		feed(run, s, data + at);
@@ -167,10 +188,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!pool)
 		set_up();
 	assert(track_create(&run.track, &track_config) == 0);
+	assert(layers_create(&run.layers, size > 0 && data[0] & IS_START) == 0);
 	assert(history_create(&run.history, &history_config, pool) == 0);
 	track_start(run.track, CLOCK_HZ);
 	run_records(&run, data, size);
 	track_destroy(run.track);
+	layers_destroy(run.layers);
 	history_destroy(run.history);
 	slab_pool_stats(pool, &stats);
 	assert(stats.in_use == 0);
