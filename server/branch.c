@@ -20,7 +20,7 @@ enum {
 
 static void on_timer(struct ticker_item *item, uint64_t now_us);
 
-static int open_histories(struct branch *b)
+static int open_history(struct branch *b, unsigned lane)
 {
 	const struct config *c = b->worker->shared->config;
 	struct history_config config = {
@@ -28,11 +28,10 @@ static int open_histories(struct branch *b)
 		.max_age_us = c->media.history_ms * 1000,
 		.max_bytes = c->media.history_bytes / STREAM_TRACKS,
 	};
-	int err = 0;
 
-	for (unsigned i = 0; i < STREAM_TRACKS && !err; i++)
-		err = history_create(&b->tracks[i].history, &config, b->worker->pool);
-	return err;
+	if (lane >= b->lanes)
+		b->lanes = lane + 1;
+	return history_create(&b->tracks[lane].history, &config, b->worker->pool);
 }
 
 static bool grow_branches(struct worker *w, uint32_t slot)
@@ -53,7 +52,7 @@ static bool grow_branches(struct worker *w, uint32_t slot)
 
 static void destroy(struct branch *b)
 {
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++)
 		history_destroy(b->tracks[i].history);
 	assert(!b->templates);
 	stream_unref(b->stream);
@@ -74,10 +73,14 @@ struct branch *branch_get(struct worker *w, struct stream *stream)
 		return NULL;
 	b->worker = w;
 	b->stream = stream_ref(stream);
-	b->hold_due_us = b->pace_due_us = b->keyframe_due_us = UINT64_MAX;
-	trigger_init(&b->keyframe, KEYFRAME_FOLD_US);
+	b->pace_due_us = UINT64_MAX;
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		b->tracks[i].hold_due_us = b->tracks[i].keyframe_due_us = UINT64_MAX;
+		trigger_init(&b->tracks[i].keyframe, KEYFRAME_FOLD_US);
+	}
 	ticker_item_init(&b->timer, on_timer);
-	if (open_histories(b)) {
+	/* Further encodings get theirs when they send. */
+	if (open_history(b, MEDIA_AUDIO) || open_history(b, MEDIA_VIDEO)) {
 		destroy(b);
 		return NULL;
 	}
@@ -112,7 +115,8 @@ static void end(struct branch *b)
 	if (b->is_ready)
 		leave_ready_list(b);
 	ticker_arm(&w->ticker, &b->timer, UINT64_MAX);
-	trigger_stop(&b->keyframe, TRIGGER_DROP);
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		trigger_stop(&b->tracks[i].keyframe, TRIGGER_DROP);
 	counter_add(&w->counters.branches, (uint64_t)-1);
 	destroy(b);
 }
@@ -179,7 +183,7 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 	    packet_has(p, PACKET_MARKER)) {
 		t->release = p->index;
 		end_hold(b, t);
-		b->hold_due_us = UINT64_MAX;
+		t->hold_due_us = UINT64_MAX;
 		want_pass(b);
 		return;
 	}
@@ -194,15 +198,21 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 	t->is_holding = true;
 	t->held_from_us = p->arrival_us;
 	t->held_timestamp = p->timestamp;
-	b->hold_due_us = p->arrival_us + c->media.hold_us;
+	t->hold_due_us = p->arrival_us + c->media.hold_us;
 	branch_arm(b);
 }
 
 void branch_on_packet(struct branch *b, struct slab *slab)
 {
 	const struct media_packet packet = *packet_of(slab);
-	struct branch_track *t = &b->tracks[packet.track];
+	unsigned lane = stream_lane(packet.track, packet.encoding);
+	struct branch_track *t = &b->tracks[lane];
 
+	if (!t->history && open_history(b, lane)) {
+		slab_put(b->worker->pool, slab);
+		counter_add(&b->worker->counters.handed_over_drops, 1);
+		return;
+	}
 	switch (history_put(t->history, slab, b->worker->now_us)) {
 	case HISTORY_NEWEST:
 		if (packet_has(&packet, PACKET_VIDEO)) {
@@ -222,59 +232,23 @@ void branch_on_packet(struct branch *b, struct slab *slab)
 
 void branch_expire(struct branch *b, uint64_t now_us)
 {
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		history_expire(b->tracks[i].history, now_us);
+	for (unsigned i = 0; i < b->lanes; i++)
+		if (b->tracks[i].history)
+			history_expire(b->tracks[i].history, now_us);
 }
 
 void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS])
 {
 	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		b->tracks[i].anchor = anchors[i];
+		b->anchors[i] = anchors[i];
 }
 
-/* --- key frames -------------------------------------------------------------------------- */
-
-static void ask_publisher(struct branch *b, const struct trigger_run *run)
+static void release_held(struct branch *b, struct branch_track *t)
 {
-	struct worker *w = b->worker;
-	uint64_t word = atomic_load_explicit(&b->stream->publisher, memory_order_relaxed);
-	struct session_ref ref = session_ref_unpack(word);
-	struct letter *letter;
-
-	if (word == 0)
-		return; /* the next publisher begins with a key frame */
-	if (ref.worker == w->index) {
-		struct session *s = worker_session(w, ref);
-
-		if (s && s->publisher)
-			publisher_want_keyframe(s->publisher, run->reasons, run->folds);
-		return;
-	}
-	letter = calloc(1, sizeof(*letter));
-	if (!letter)
-		return; /* viewers that wait ask again */
-	letter->kind = LETTER_KEYFRAME;
-	letter->to = ref;
-	letter->reason = run->reasons;
-	letter->folds = run->folds;
-	worker_post(w->shared->team[ref.worker], letter);
-}
-
-static void run_keyframe_trigger(struct branch *b)
-{
-	struct trigger_run run;
-
-	if (!trigger_begin(&b->keyframe, b->worker->now_us, &run))
-		return;
-	ask_publisher(b, &run);
-	trigger_end(&b->keyframe);
-}
-
-void branch_want_keyframe(struct branch *b, uint32_t reason)
-{
-	(void)trigger_request(&b->keyframe, b->worker->now_us, reason, 1);
-	run_keyframe_trigger(b);
-	branch_arm(b);
+	t->hold_due_us = UINT64_MAX;
+	end_hold(b, t);
+	t->release = history_newest_index(t->history);
+	want_pass(b);
 }
 
 /* --- timer ------------------------------------------------------------------------------- */
@@ -282,40 +256,40 @@ void branch_want_keyframe(struct branch *b, uint32_t reason)
 static void on_timer(struct ticker_item *item, uint64_t now_us)
 {
 	struct branch *b = container_of(item, struct branch, timer);
-	struct branch_track *video = &b->tracks[MEDIA_VIDEO];
 
 	b->worker->now_us = now_us;
-	if (b->hold_due_us <= now_us) {
-		b->hold_due_us = UINT64_MAX;
-		end_hold(b, video);
-		video->release = history_newest_index(video->history);
-		want_pass(b);
-	}
+	for (unsigned i = MEDIA_VIDEO; i < b->lanes; i++)
+		if (b->tracks[i].hold_due_us <= now_us)
+			release_held(b, &b->tracks[i]);
 	if (b->pace_due_us <= now_us) {
 		b->pace_due_us = UINT64_MAX;
 		want_pass(b);
 	}
-	if (b->keyframe_due_us <= now_us) {
-		b->keyframe_due_us = UINT64_MAX;
-		if (b->waiting)
-			(void)trigger_request(&b->keyframe, now_us, PUBLISHER_KEYFRAME_JOIN, 1);
-	}
-	run_keyframe_trigger(b);
+	branch_run_keyframes(b);
 	branch_arm(b);
+}
+
+static uint64_t lane_due_us(const struct branch *b, struct branch_track *t)
+{
+	uint64_t due_us = trigger_due_us(&t->keyframe);
+
+	if (t->waiting && t->keyframe_due_us == UINT64_MAX)
+		t->keyframe_due_us = b->worker->now_us + KEYFRAME_AGAIN_US;
+	if (t->keyframe_due_us < due_us)
+		due_us = t->keyframe_due_us;
+	return t->hold_due_us < due_us ? t->hold_due_us : due_us;
 }
 
 void branch_arm(struct branch *b)
 {
-	uint64_t due_us = trigger_due_us(&b->keyframe);
+	uint64_t due_us = b->pace_due_us;
 
-	if (b->waiting && b->keyframe_due_us == UINT64_MAX)
-		b->keyframe_due_us = b->worker->now_us + KEYFRAME_AGAIN_US;
-	if (b->keyframe_due_us < due_us)
-		due_us = b->keyframe_due_us;
-	if (b->hold_due_us < due_us)
-		due_us = b->hold_due_us;
-	if (b->pace_due_us < due_us)
-		due_us = b->pace_due_us;
+	for (unsigned i = MEDIA_VIDEO; i < b->lanes; i++) {
+		uint64_t lane_us = lane_due_us(b, &b->tracks[i]);
+
+		if (lane_us < due_us)
+			due_us = lane_us;
+	}
 	if (due_us != b->timer.due_us)
 		ticker_arm(&b->worker->ticker, &b->timer, due_us);
 }
@@ -323,7 +297,7 @@ void branch_arm(struct branch *b)
 size_t branch_bytes(const struct branch *b)
 {
 	size_t bytes = sizeof(*b) + b->viewer_cap * sizeof(struct viewer *) +
-		       STREAM_TRACKS * HISTORY_PKTS * sizeof(struct slab *);
+		       (size_t)b->lanes * HISTORY_PKTS * sizeof(struct slab *);
 
 	for (const struct templates *t = b->templates; t; t = t->next)
 		bytes += sizeof(*t);

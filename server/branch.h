@@ -31,36 +31,40 @@ struct templates {
 	struct header_template entries[BRANCH_TEMPLATE_PKTS];
 };
 
+/* One lane: the audio, or an encoding of the video. */
 struct branch_track {
-	struct history *history;
-	uint64_t release; /* newest index that passes may send */
+	struct history *history; /* NULL: of an encoding that has sent nothing yet */
+	uint64_t release;        /* newest index that passes may send */
 	uint32_t held_timestamp;
 	bool is_holding; /* part of a frame waits for its rest */
-	uint64_t held_from_us;
-	struct clock_anchor anchor;
-	uint32_t late_seen; /* late arrivals that a pass has been asked for */
+	uint64_t held_from_us, hold_due_us;
+
+	/* Video. */
+	uint32_t waiting; /* viewers that wait for a key frame of it */
+	uint64_t keyframe_due_us;
+	struct trigger keyframe; /* requests of this worker's viewers, folded before they travel */
 };
 
 struct branch {
 	struct worker *worker;
 	struct stream *stream; /* a reference */
-	struct branch_track tracks[STREAM_TRACKS];
+	struct branch_track tracks[STREAM_LANES];
+	unsigned lanes; /* of these, those that may have something to send */
+	struct clock_anchor anchors[STREAM_TRACKS];
 	struct viewer **viewers;
 	uint32_t viewer_count, viewer_cap;
-	uint32_t waiting; /* viewers that wait for a key frame */
 	struct templates *templates;
 
 	/* The pass. */
 	bool is_ready; /* on the worker's list */
 	bool is_passing, wants_pass;
 	uint32_t pass_start, pass_at; /* first viewer of the pass; how many are done */
-	uint64_t pass_to[STREAM_TRACKS];
+	uint64_t pass_to[STREAM_LANES];
 	bool is_pacing; /* a viewer got only a part: again a little later */
 	struct branch *next_ready;
 
 	struct ticker_item timer; /* end of a hold, next paced part, repeated key frame request */
-	uint64_t hold_due_us, pace_due_us, keyframe_due_us;
-	struct trigger keyframe; /* requests of this worker's viewers, folded before they travel */
+	uint64_t pace_due_us;
 };
 
 /** The branch of a stream on this worker, made if there is none. @return NULL without memory */
@@ -78,8 +82,16 @@ void branch_expire(struct branch *b, uint64_t now_us);
 
 void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS]);
 
-/** A viewer of this branch wants a key frame. */
-void branch_want_keyframe(struct branch *b, uint32_t reason);
+/** A viewer of this branch wants a key frame of that encoding. */
+void branch_want_keyframe(struct branch *b, unsigned encoding, uint32_t reason);
+/** What of that is due. */
+void branch_run_keyframes(struct branch *b);
+
+/** The video's lane of an encoding. */
+static inline struct branch_track *branch_video(struct branch *b, unsigned encoding)
+{
+	return &b->tracks[stream_lane(MEDIA_VIDEO, encoding)];
+}
 
 /** The templates of a mapping, shared by all its viewers. @return NULL without memory */
 struct templates *branch_templates(struct branch *b, const struct mapping *mapping, uint8_t track);

@@ -22,14 +22,16 @@ int feed_create(struct feed **out, struct stream *stream, uint16_t pad_bytes)
 	if (!f)
 		return -ENOMEM;
 	f->stream = stream_ref(stream);
-	for (uint8_t i = 0; i < STREAM_TRACKS && !err; i++) {
+	for (unsigned i = 0; i < STREAM_LANES && !err; i++) {
+		unsigned kind = stream_lane_kind(i);
 		struct track_config config = {
-			.is_video = i == MEDIA_VIDEO,
+			.is_video = kind == MEDIA_VIDEO,
 			.pad_bytes = pad_bytes,
 			.header_bytes = FEED_HEADER_BYTES,
 			.stream = stream->slot,
 			.stream_generation = stream->generation,
-			.track = i,
+			.track = (uint8_t)kind,
+			.encoding = (uint8_t)(i - kind),
 		};
 
 		err = track_create(&f->tracks[i], &config);
@@ -46,7 +48,7 @@ void feed_destroy(struct feed *f)
 {
 	if (!f)
 		return;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++)
 		track_destroy(f->tracks[i]);
 	stream_unref(f->stream);
 	free(f);

@@ -14,7 +14,7 @@
 
 struct feed {
 	struct stream *stream; /* a reference */
-	struct track *tracks[STREAM_TRACKS];
+	struct track *tracks[STREAM_LANES];
 };
 
 /** @param pad_bytes of video, see media/track.h. @return 0, -ENOMEM or -EINVAL */

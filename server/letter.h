@@ -17,7 +17,7 @@ enum letter_kind {
 	LETTER_CLOSE,    /* to, reason: end a session */
 	LETTER_RESTART,  /* to, local, remote: new ICE credentials */
 	LETTER_FEED,     /* to, feed: this publisher feeds the stream from now on */
-	LETTER_KEYFRAME, /* to, reason, folds: viewers elsewhere want a key frame */
+	LETTER_KEYFRAME, /* to, reason, ask: viewers elsewhere want a key frame of an encoding */
 	LETTER_ANCHORS, /* stream (a reference), anchors: the publisher's clock for sender reports */
 	LETTER_FORGET,  /* to, addr: forward this address no more */
 	LETTER_STOP,    /* end all sessions for `reason`, then the thread */
@@ -39,7 +39,10 @@ struct letter {
 		struct {
 			struct ice_credentials local, remote;
 		} restart;
-		uint32_t folds;
+		struct {
+			uint32_t folds;
+			uint8_t encoding;
+		} ask;
 		struct clock_anchor anchors[STREAM_TRACKS];
 		struct net_addr addr;
 		unsigned worker;

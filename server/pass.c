@@ -62,7 +62,7 @@ static bool start_track(struct viewer *v, unsigned kind)
 	t->late_seen = history_late_count(h);
 	t->is_started = true;
 	if (kind == MEDIA_VIDEO)
-		v->branch->waiting--;
+		branch_video(v->branch, 0)->waiting--;
 	return true;
 }
 
@@ -170,7 +170,7 @@ static void begin(struct branch *b)
 	b->is_pacing = false;
 	b->pass_at = 0;
 	b->pass_start = b->viewer_count ? (b->pass_start + PASS_STRIDE) % b->viewer_count : 0;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < b->lanes; i++)
 		b->pass_to[i] = b->tracks[i].release;
 }
 

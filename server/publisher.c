@@ -38,9 +38,9 @@ static void learn_types(struct publisher *p, unsigned kind)
 	}
 }
 
-static int open_source(struct publisher *p, unsigned kind)
+static int open_source(struct publisher *p, struct source *source)
 {
-	const struct negotiated_media *m = publisher_terms(p, kind);
+	const struct negotiated_media *m = publisher_terms(p, source->kind);
 	struct nack_config config = {
 		.rtt_us = NACK_FIRST_RTT_US,
 		.reorder_us = NACK_REORDER_US,
@@ -48,30 +48,48 @@ static int open_source(struct publisher *p, unsigned kind)
 		.max_missing = NACK_MAX_MISSING,
 	};
 
-	if (!m->is_accepted)
+	if (!m->is_accepted || source->encoding >= publisher_encodings(p, source->kind))
 		return 0;
-	learn_types(p, kind);
-	return m->feedback & SDP_FB_NACK ? nack_create(&p->sources[kind].nack, &config) : 0;
+	return m->feedback & SDP_FB_NACK ? nack_create(&source->nack, &config) : 0;
+}
+
+static int open_sources(struct publisher *p)
+{
+	uint64_t interval_us =
+	    publisher_worker(p)->shared->config->media.keyframe_interval_ms * UINT64_C(1000);
+	int err = 0;
+
+	for (unsigned lane = 0; lane < STREAM_LANES; lane++) {
+		struct source *source = &p->sources[lane];
+
+		source->kind = (uint8_t)stream_lane_kind(lane);
+		source->encoding = (uint8_t)(lane - source->kind);
+		trigger_init(&source->keyframe, interval_us);
+		source->keyframe_retry_us = UINT64_MAX;
+	}
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
+		if (publisher_terms(p, kind)->is_accepted)
+			learn_types(p, kind);
+	for (unsigned lane = 0; lane < STREAM_LANES && !err; lane++)
+		err = open_source(p, &p->sources[lane]);
+	return err;
 }
 
 int publisher_create(struct publisher **out, struct session *session)
 {
 	struct publisher *p = calloc(1, sizeof(*p));
-	const struct config *config = session->worker->shared->config;
-	int err = p ? 0 : -ENOMEM;
+	int err;
 
 	*out = NULL;
-	for (unsigned kind = 0; kind < STREAM_TRACKS && !err; kind++) {
-		p->session = session;
-		err = open_source(p, kind);
-	}
+	if (!p)
+		return -ENOMEM;
+	p->session = session;
+	err = open_sources(p);
 	if (err) {
 		publisher_destroy(p);
 		return err;
 	}
 	clock_init(&p->clock);
-	trigger_init(&p->keyframe, config->media.keyframe_interval_ms * UINT64_C(1000));
-	p->keyframe_retry_us = UINT64_MAX;
 	p->last_media_us = session->worker->now_us;
 	p->report_due_us = session->worker->now_us + RR_INTERVAL_US;
 	session_arm_role(session, p->report_due_us);
@@ -93,9 +111,10 @@ struct feed *publisher_destroy(struct publisher *p)
 		atomic_compare_exchange_strong_explicit(&feed->stream->publisher, &self, 0,
 							memory_order_relaxed, memory_order_relaxed);
 	}
-	trigger_stop(&p->keyframe, TRIGGER_DROP);
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		trigger_stop(&p->sources[i].keyframe, TRIGGER_DROP);
 		nack_destroy(p->sources[i].nack);
+	}
 	free(p);
 	return feed;
 }
@@ -104,7 +123,7 @@ size_t publisher_bytes(const struct publisher *p)
 {
 	size_t bytes = sizeof(*p);
 
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++)
 		if (p->sources[i].nack)
 			bytes += NACK_MAX_MISSING * NACK_BYTES_A_NUMBER;
 	return bytes;
@@ -112,54 +131,77 @@ size_t publisher_bytes(const struct publisher *p)
 
 /* --- deadlines --------------------------------------------------------------------------- */
 
+static uint64_t source_due_us(const struct source *source)
+{
+	uint64_t due_us = source->keyframe_retry_us;
+	uint64_t keyframe_us = trigger_due_us(&source->keyframe);
+
+	/* Until its SSRC is known there is nobody to ask: its first packet looks again. */
+	if (source->is_started && keyframe_us < due_us)
+		due_us = keyframe_us;
+	if (source->nack && nack_deadline_us(source->nack) < due_us)
+		due_us = nack_deadline_us(source->nack);
+	return due_us;
+}
+
 void publisher_arm(struct publisher *p)
 {
 	uint64_t due_us = p->report_due_us;
-	uint64_t keyframe_us = trigger_due_us(&p->keyframe);
 
-	/* Until the video SSRC is known there is nobody to ask: its first packet looks again. */
-	if (p->sources[MEDIA_VIDEO].is_started && keyframe_us < due_us)
-		due_us = keyframe_us;
-	if (p->keyframe_retry_us < due_us)
-		due_us = p->keyframe_retry_us;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
-		const struct nack *nack = p->sources[i].nack;
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		uint64_t source_us = source_due_us(&p->sources[i]);
 
-		if (nack && nack_deadline_us(nack) < due_us)
-			due_us = nack_deadline_us(nack);
+		if (source_us < due_us)
+			due_us = source_us;
 	}
 	session_arm_role(p->session, due_us);
 }
 
-void publisher_run_keyframes(struct publisher *p)
+void publisher_run_keyframes(struct publisher *p, struct source *source)
 {
 	struct worker *w = publisher_worker(p);
 	struct trigger_run run;
 
-	if (!p->sources[MEDIA_VIDEO].is_started)
+	if (!source->is_started)
 		return;
-	if (!trigger_begin(&p->keyframe, w->now_us, &run))
+	if (!trigger_begin(&source->keyframe, w->now_us, &run))
 		return;
 	counter_add(&w->counters.keyframes_folded, run.folds - 1);
-	publisher_send_keyframe_request(p);
-	trigger_end(&p->keyframe);
-	p->keyframe_tries++;
-	p->keyframe_retry_us =
-	    p->keyframe_tries < KEYFRAME_TRIES ? w->now_us + KEYFRAME_RETRY_US : UINT64_MAX;
+	publisher_send_keyframe_request(p, source);
+	trigger_end(&source->keyframe);
+	source->keyframe_tries++;
+	source->keyframe_retry_us =
+	    source->keyframe_tries < KEYFRAME_TRIES ? w->now_us + KEYFRAME_RETRY_US : UINT64_MAX;
 }
 
-void publisher_want_keyframe(struct publisher *p, uint32_t reasons, uint32_t folds)
+void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t reasons,
+			     uint32_t folds)
+{
+	struct worker *w = publisher_worker(p);
+	struct source *source = publisher_source(p, MEDIA_VIDEO, encoding);
+
+	if (!publisher_terms(p, MEDIA_VIDEO)->is_accepted ||
+	    encoding >= publisher_encodings(p, MEDIA_VIDEO))
+		return;
+	counter_add(&w->counters.keyframes_asked, folds);
+	source->keyframe_tries = 0;
+	if (trigger_request(&source->keyframe, w->now_us, reasons, folds))
+		return;
+	publisher_run_keyframes(p, source);
+	publisher_arm(p);
+}
+
+static void run_source(struct publisher *p, struct source *source)
 {
 	struct worker *w = publisher_worker(p);
 
-	if (!publisher_terms(p, MEDIA_VIDEO)->is_accepted)
-		return;
-	counter_add(&w->counters.keyframes_asked, folds);
-	p->keyframe_tries = 0;
-	if (trigger_request(&p->keyframe, w->now_us, reasons, folds))
-		return;
-	publisher_run_keyframes(p);
-	publisher_arm(p);
+	if (source->nack && nack_deadline_us(source->nack) <= w->now_us)
+		publisher_send_nacks(p, source);
+	if (source->keyframe_retry_us <= w->now_us) {
+		source->keyframe_retry_us = UINT64_MAX;
+		(void)trigger_request(&source->keyframe, w->now_us, PUBLISHER_KEYFRAME_LOSS, 1);
+	}
+	publisher_run_keyframes(p, source);
 }
 
 void publisher_on_due(struct publisher *p)
@@ -167,14 +209,8 @@ void publisher_on_due(struct publisher *p)
 	struct worker *w = publisher_worker(p);
 	const struct config *config = w->shared->config;
 
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		if (p->sources[i].nack && nack_deadline_us(p->sources[i].nack) <= w->now_us)
-			publisher_send_nacks(p, &p->sources[i]);
-	if (p->keyframe_retry_us <= w->now_us) {
-		p->keyframe_retry_us = UINT64_MAX;
-		(void)trigger_request(&p->keyframe, w->now_us, PUBLISHER_KEYFRAME_LOSS, 1);
-	}
-	publisher_run_keyframes(p);
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		run_source(p, &p->sources[i]);
 	if (p->report_due_us <= w->now_us) {
 		session_measure(p->session);
 		publisher_send_report(p);
@@ -194,14 +230,15 @@ void publisher_take_feed(struct publisher *p, struct feed *feed)
 
 	assert(!p->feed);
 	p->feed = feed;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
-		const struct negotiated_media *m = publisher_terms(p, i);
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		const struct negotiated_media *m = publisher_terms(p, p->sources[i].kind);
 
 		if (m->is_accepted)
 			track_start(feed->tracks[i], m->codecs[0].clock_hz);
 	}
 	atomic_store_explicit(&feed->stream->publisher, self, memory_order_relaxed);
-	publisher_want_keyframe(p, PUBLISHER_KEYFRAME_START, 1);
+	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
+		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_START, 1);
 }
 
 static void hand_over(struct publisher *p, struct slab *slab)
@@ -233,19 +270,21 @@ static void hand_over(struct publisher *p, struct slab *slab)
 }
 
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,
-			   const struct type_entry *type, const struct ext_values *ext)
+			   struct source *source, enum media_codec codec,
+			   const struct ext_values *ext)
 {
 	struct worker *w = publisher_worker(p);
 	enum track_verdict verdict;
 
-	packet_describe(slab, in->rtp, ext, (enum media_codec)type->codec, in->codec, w->now_us);
-	verdict = track_on_packet(p->feed->tracks[type->kind], slab, in);
+	packet_describe(slab, in->rtp, ext, codec, in->codec, w->now_us);
+	verdict =
+	    track_on_packet(p->feed->tracks[stream_lane(source->kind, source->encoding)], slab, in);
 	switch (verdict) {
 	case TRACK_FORWARD:
 		if (packet_has(packet_of(slab), PACKET_KEYFRAME)) {
 			counter_add(&w->counters.keyframes_received, 1);
-			p->keyframe_tries = 0;
-			p->keyframe_retry_us = UINT64_MAX;
+			source->keyframe_tries = 0;
+			source->keyframe_retry_us = UINT64_MAX;
 		}
 		hand_over(p, slab);
 		return;

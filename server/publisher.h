@@ -30,8 +30,9 @@ size_t publisher_bytes(const struct publisher *p);
 void publisher_on_rtp(struct publisher *p, struct slab *slab);
 void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len);
 
-/** Viewers want a key frame: `folds` requests of one reason. */
-void publisher_want_keyframe(struct publisher *p, uint32_t reasons, uint32_t folds);
+/** Viewers want a key frame of an encoding: `folds` requests of one reason. */
+void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t reasons,
+			     uint32_t folds);
 
 /** Its time has come; arms the session again. */
 void publisher_on_due(struct publisher *p);

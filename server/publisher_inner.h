@@ -21,25 +21,29 @@ struct type_entry {
 	uint8_t media_type; /* of RTX: payload type of what it repeats */
 };
 
-/* The SSRC that carries one kind. */
+/* The SSRC that carries the audio, or one encoding of the video. */
 struct source {
+	uint8_t kind, encoding;
 	bool is_started;
 	uint32_t ssrc, former_ssrc;
+	uint32_t rtx_ssrc; /* 0: not known yet */
 	uint64_t former_until_us;
 	uint64_t given_up; /* of the tracker's statistics, as last seen */
 	struct reports_rx reports;
 	struct nack *nack; /* NULL where the peer does not answer NACK */
+
+	/* Video. */
+	struct trigger keyframe;
+	unsigned keyframe_tries; /* requests since the last key frame came */
+	uint64_t keyframe_retry_us;
 };
 
 struct publisher {
 	struct session *session;
 	struct feed *feed; /* NULL until control handed it over */
-	struct source sources[STREAM_TRACKS];
+	struct source sources[STREAM_LANES];
 	struct type_entry types[PUBLISHER_PAYLOAD_TYPES];
 	struct clock clock;
-	struct trigger keyframe;
-	unsigned keyframe_tries; /* requests since the last key frame came */
-	uint64_t keyframe_retry_us;
 	uint64_t report_due_us;
 	uint64_t last_media_us;
 	uint8_t fir_command;
@@ -56,20 +60,34 @@ static inline const struct negotiated_media *publisher_terms(const struct publis
 	return &p->session->plan->negotiated->media[kind];
 }
 
+/* Encodings that the peer may send of a kind: 1 for audio. */
+static inline unsigned publisher_encodings(const struct publisher *p, unsigned kind)
+{
+	unsigned count = kind == MEDIA_VIDEO ? publisher_terms(p, kind)->encoding_count : 1;
+
+	return count < 1 ? 1 : count < STREAM_ENCODINGS ? count : STREAM_ENCODINGS;
+}
+
+static inline struct source *publisher_source(struct publisher *p, unsigned kind, unsigned encoding)
+{
+	return &p->sources[stream_lane(kind, encoding)];
+}
+
 /** What is due next: arms the session. */
 void publisher_arm(struct publisher *p);
 
-/** The key frame trigger runs if its time has come and there is somebody to ask. */
-void publisher_run_keyframes(struct publisher *p);
+/** The key frame trigger of a video source runs if its time has come and there is somebody to ask. */
+void publisher_run_keyframes(struct publisher *p, struct source *source);
 
 /** Number a packet and give it to the branches; takes over the slab. */
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,
-			   const struct type_entry *type, const struct ext_values *ext);
+			   struct source *source, enum media_codec codec,
+			   const struct ext_values *ext);
 
 /* RTCP to the peer. */
 void publisher_send_report(struct publisher *p);
 /** What is missing and due. */
 void publisher_send_nacks(struct publisher *p, struct source *source);
-void publisher_send_keyframe_request(struct publisher *p);
+void publisher_send_keyframe_request(struct publisher *p, const struct source *source);
 
 #endif

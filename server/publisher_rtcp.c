@@ -29,11 +29,11 @@ static void send_rtcp(struct publisher *p, struct rtcp_writer *w)
 static void begin_rtcp(struct publisher *p, struct rtcp_writer *w,
 		       uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES], bool with_blocks)
 {
-	struct rtcp_report blocks[STREAM_TRACKS];
+	struct rtcp_report blocks[STREAM_LANES];
 	size_t n = 0;
 
 	if (with_blocks)
-		for (unsigned i = 0; i < STREAM_TRACKS; i++)
+		for (unsigned i = 0; i < STREAM_LANES; i++)
 			if (p->sources[i].is_started &&
 			    reports_rx_block(&p->sources[i].reports, publisher_worker(p)->now_us,
 					     &blocks[n]))
@@ -46,21 +46,32 @@ static void begin_rtcp(struct publisher *p, struct rtcp_writer *w,
 void publisher_send_report(struct publisher *p)
 {
 	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
-	const struct source *video = &p->sources[MEDIA_VIDEO];
 	struct plan_stats *stats = &p->session->plan->stats;
+	uint32_t videos[STREAM_ENCODINGS];
+	uint32_t jitter_us = 0;
 	int64_t lost = 0;
 	struct rtcp_writer w;
+	size_t n = 0;
 
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		const struct source *source = &p->sources[i];
+
+		if (!source->is_started)
+			continue;
+		lost += reports_rx_lost(&source->reports);
+		if (source->kind != MEDIA_VIDEO)
+			continue;
+		videos[n++] = source->ssrc;
+		if (reports_rx_jitter_us(&source->reports) > jitter_us)
+			jitter_us = reports_rx_jitter_us(&source->reports);
+	}
 	begin_rtcp(p, &w, bytes, true);
-	if (video->is_started && publisher_terms(p, MEDIA_VIDEO)->feedback & SDP_FB_REMB)
-		rtcp_write_remb(&w, RTCP_SSRC, REMB_BPS, &video->ssrc, 1);
+	if (n > 0 && publisher_terms(p, MEDIA_VIDEO)->feedback & SDP_FB_REMB)
+		rtcp_write_remb(&w, RTCP_SSRC, REMB_BPS, videos, n);
 	send_rtcp(p, &w);
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		if (p->sources[i].is_started)
-			lost += reports_rx_lost(&p->sources[i].reports);
 	counter_set(&stats->lost, lost > 0 ? (uint64_t)lost : 0);
-	if (video->is_started)
-		counter_set(&stats->jitter_us, reports_rx_jitter_us(&video->reports));
+	if (n > 0)
+		counter_set(&stats->jitter_us, jitter_us);
 }
 
 void publisher_send_nacks(struct publisher *p, struct source *source)
@@ -74,8 +85,8 @@ void publisher_send_nacks(struct publisher *p, struct source *source)
 	nack_stats(source->nack, &stats);
 	if (stats.given_up != source->given_up) {
 		source->given_up = stats.given_up;
-		if (source == &p->sources[MEDIA_VIDEO])
-			publisher_want_keyframe(p, PUBLISHER_KEYFRAME_LOSS, 1);
+		if (source->kind == MEDIA_VIDEO)
+			publisher_want_keyframe(p, source->encoding, PUBLISHER_KEYFRAME_LOSS, 1);
 	}
 	if (n == 0)
 		return;
@@ -87,18 +98,17 @@ void publisher_send_nacks(struct publisher *p, struct source *source)
 	}
 }
 
-void publisher_send_keyframe_request(struct publisher *p)
+void publisher_send_keyframe_request(struct publisher *p, const struct source *source)
 {
 	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
-	uint32_t ssrc = p->sources[MEDIA_VIDEO].ssrc;
 	uint8_t feedback = publisher_terms(p, MEDIA_VIDEO)->feedback;
 	struct rtcp_writer w;
 
 	begin_rtcp(p, &w, bytes, false);
 	if (feedback & SDP_FB_PLI || !(feedback & SDP_FB_FIR))
-		rtcp_write_pli(&w, RTCP_SSRC, ssrc);
+		rtcp_write_pli(&w, RTCP_SSRC, source->ssrc);
 	else
-		rtcp_write_fir(&w, RTCP_SSRC, ssrc, p->fir_command++);
+		rtcp_write_fir(&w, RTCP_SSRC, source->ssrc, p->fir_command++);
 	send_rtcp(p, &w);
 	counter_add(&publisher_worker(p)->counters.publisher_plis, 1);
 	counter_add(&p->session->plan->stats.keyframe_requests, 1);
@@ -128,6 +138,19 @@ static void tell_anchors(struct publisher *p, const struct clock_anchor anchors[
 	}
 }
 
+/* The anchors as viewers see the tracks; of the video's encodings the lowest that has one. */
+static void find_anchors(const struct publisher *p, struct clock_anchor anchors[STREAM_TRACKS])
+{
+	for (unsigned lane = STREAM_LANES; lane-- > 0;) {
+		struct clock_anchor anchor;
+
+		if (p->sources[lane].is_started &&
+		    clock_anchor(&p->clock, lane, track_timestamp_offset(p->feed->tracks[lane]),
+				 &anchor))
+			anchors[p->sources[lane].kind] = anchor;
+	}
+}
+
 static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
 {
 	struct clock_anchor anchors[STREAM_TRACKS] = { 0 };
@@ -138,20 +161,19 @@ static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
 
 	if (!rtcp_parse_sr(m, &ssrc, &info))
 		return;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
-		struct source *source = &p->sources[i];
+	for (unsigned lane = 0; lane < STREAM_LANES; lane++) {
+		struct source *source = &p->sources[lane];
 
 		if (!source->is_started || source->ssrc != ssrc)
 			continue;
 		is_ours = true;
 		reports_rx_on_sr(&source->reports, info.ntp, now_us);
-		clock_on_sr(&p->clock, i, info.ntp, info.rtp_timestamp,
-			    publisher_terms(p, i)->codecs[0].clock_hz, now_us);
+		clock_on_sr(&p->clock, lane, info.ntp, info.rtp_timestamp,
+			    publisher_terms(p, source->kind)->codecs[0].clock_hz, now_us);
 	}
 	if (!is_ours || !p->feed)
 		return;
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		clock_anchor(&p->clock, i, track_timestamp_offset(p->feed->tracks[i]), &anchors[i]);
+	find_anchors(p, anchors);
 	tell_anchors(p, anchors);
 }
 

@@ -1,5 +1,6 @@
 /* server/publisher_rtp.c - packets of a publisher: which source they come from, what they are. */
 #include <errno.h>
+#include <string.h>
 
 #include "media/rtx.h"
 #include "server/publisher_inner.h"
@@ -8,44 +9,109 @@ enum {
 	FORMER_SSRC_US = 2000000, /* stragglers of a replaced SSRC do not switch back to it */
 };
 
-static void start_source(struct publisher *p, unsigned kind, uint32_t ssrc)
+static void start_source(struct publisher *p, struct source *source, uint32_t ssrc)
 {
-	struct source *source = &p->sources[kind];
-	uint32_t clock_hz = publisher_terms(p, kind)->codecs[0].clock_hz;
+	uint32_t clock_hz = publisher_terms(p, source->kind)->codecs[0].clock_hz;
 
 	if (source->is_started) {
 		source->former_ssrc = source->ssrc;
 		source->former_until_us = publisher_worker(p)->now_us + FORMER_SSRC_US;
 		if (p->feed)
-			track_start(p->feed->tracks[kind], clock_hz);
+			track_start(p->feed->tracks[stream_lane(source->kind, source->encoding)],
+				    clock_hz);
 		if (source->nack)
 			nack_reset(source->nack);
 	}
 	source->is_started = true;
 	source->ssrc = ssrc;
 	reports_rx_init(&source->reports, ssrc, clock_hz);
-	if (kind != MEDIA_VIDEO)
+	if (source->kind != MEDIA_VIDEO)
 		return;
 	if (source->former_until_us) {
-		publisher_want_keyframe(p, PUBLISHER_KEYFRAME_START, 1);
+		publisher_want_keyframe(p, source->encoding, PUBLISHER_KEYFRAME_START, 1);
 	} else {
-		publisher_run_keyframes(p); /* asked for before there was anybody to ask */
+		publisher_run_keyframes(p, source); /* asked for when there was nobody to ask */
 		publisher_arm(p);
 	}
 }
 
 /* @return false: a straggler of an SSRC that was replaced */
-static bool follow_ssrc(struct publisher *p, unsigned kind, uint32_t ssrc)
+static bool follow_ssrc(struct publisher *p, struct source *source, uint32_t ssrc)
 {
-	struct source *source = &p->sources[kind];
-
 	if (source->is_started && source->ssrc == ssrc)
 		return true;
 	if (source->is_started && source->former_ssrc == ssrc &&
 	    publisher_worker(p)->now_us < source->former_until_us)
 		return false;
-	start_source(p, kind, ssrc);
+	start_source(p, source, ssrc);
 	return true;
+}
+
+/* The encoding of that name. @return NULL: there is none */
+static struct source *source_by_rid(struct publisher *p, const uint8_t *rid, size_t bytes)
+{
+	const struct negotiated_media *m = publisher_terms(p, MEDIA_VIDEO);
+
+	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
+		if (strlen(m->encodings[e].rid) == bytes &&
+		    memcmp(m->encodings[e].rid, rid, bytes) == 0)
+			return publisher_source(p, MEDIA_VIDEO, e);
+	return NULL;
+}
+
+/* An SSRC belongs to the encoding that last named itself with it, else to the one announced. */
+static struct source *source_by_ssrc(struct publisher *p, uint32_t ssrc, bool is_rtx)
+{
+	const struct negotiated_media *m = publisher_terms(p, MEDIA_VIDEO);
+	unsigned count = publisher_encodings(p, MEDIA_VIDEO);
+
+	for (unsigned e = 0; e < count; e++) {
+		struct source *source = publisher_source(p, MEDIA_VIDEO, e);
+
+		if (is_rtx ? source->rtx_ssrc == ssrc : source->is_started && source->ssrc == ssrc)
+			return source;
+	}
+	for (unsigned e = 0; e < count; e++)
+		if ((is_rtx ? m->encodings[e].rtx_ssrc : m->encodings[e].ssrc) == ssrc)
+			return publisher_source(p, MEDIA_VIDEO, e);
+	return NULL;
+}
+
+/* An SSRC that now names itself another encoding than its group said (Firefox). */
+static void take_ssrc_from_others(struct publisher *p, const struct source *owner, uint32_t ssrc)
+{
+	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++) {
+		struct source *source = publisher_source(p, MEDIA_VIDEO, e);
+
+		if (source == owner || !source->is_started || source->ssrc != ssrc)
+			continue;
+		source->is_started = false;
+		if (source->nack)
+			nack_reset(source->nack);
+		if (p->feed)
+			track_start(p->feed->tracks[stream_lane(MEDIA_VIDEO, e)],
+				    publisher_terms(p, MEDIA_VIDEO)->codecs[0].clock_hz);
+	}
+}
+
+/* Which source a packet comes from, or repeats. @return NULL: one of several encodings, untold */
+static struct source *find_source(struct publisher *p, const struct type_entry *type,
+				  const struct rtp_packet *rtp, const uint8_t *bytes,
+				  const struct ext_values *ext)
+{
+	enum ext_kind name = type->is_rtx ? EXT_REPAIRED_RID : EXT_RID;
+	struct source *source;
+
+	if (publisher_encodings(p, type->kind) < 2)
+		return publisher_source(p, type->kind, 0);
+	if (!ext_has(ext, name))
+		return source_by_ssrc(p, rtp->ssrc, type->is_rtx);
+	source = source_by_rid(p, bytes + ext->span[name].offset, ext->span[name].bytes);
+	if (source && type->is_rtx)
+		source->rtx_ssrc = rtp->ssrc;
+	else if (source && source->ssrc != rtp->ssrc)
+		take_ssrc_from_others(p, source, rtp->ssrc);
+	return source;
 }
 
 static void note_arrival(struct publisher *p, struct source *source, const struct rtp_packet *rtp,
@@ -58,8 +124,8 @@ static void note_arrival(struct publisher *p, struct source *source, const struc
 		return;
 	before_us = nack_deadline_us(source->nack);
 	if (nack_on_packet(source->nack, rtp->seq, w->now_us) == -ERANGE && !is_repaired &&
-	    source == &p->sources[MEDIA_VIDEO])
-		publisher_want_keyframe(p, PUBLISHER_KEYFRAME_LOSS, 1);
+	    source->kind == MEDIA_VIDEO)
+		publisher_want_keyframe(p, source->encoding, PUBLISHER_KEYFRAME_LOSS, 1);
 	if (nack_deadline_us(source->nack) != before_us)
 		publisher_arm(p);
 }
@@ -73,9 +139,9 @@ static const struct type_entry *type_by_ssrc(const struct publisher *p, uint32_t
 		[MEDIA_VIDEO] = { .is_unwanted = true, .kind = MEDIA_VIDEO },
 	};
 
-	for (unsigned i = 0; i < STREAM_TRACKS; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++)
 		if (p->sources[i].is_started && p->sources[i].ssrc == ssrc)
-			return &unwanted[i];
+			return &unwanted[p->sources[i].kind];
 	return NULL;
 }
 
@@ -115,7 +181,12 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 	counter_add(&p->session->plan->stats.packets, 1);
 	counter_add(&p->session->plan->stats.bytes, slab->len);
 	counter_add(&p->session->plan->stats.track_bytes[type->kind], slab->len);
-	source = &p->sources[type->kind];
+	ext_read(&publisher_terms(p, type->kind)->extensions, slab->data, &rtp, &ext);
+	source = find_source(p, type, &rtp, slab->data, &ext);
+	if (!source) {
+		counter_add(&w->counters.rtp_unknown_source, 1);
+		goto drop;
+	}
 	if (type->is_rtx) {
 		/* Nothing to repair yet, or a probe of padding alone. */
 		if (!source->is_started ||
@@ -123,7 +194,7 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 			goto drop;
 		in.is_repaired = true;
 	} else {
-		if (!follow_ssrc(p, type->kind, rtp.ssrc))
+		if (!follow_ssrc(p, source, rtp.ssrc))
 			goto drop;
 		reports_rx_on_packet(&source->reports, rtp.seq, rtp.timestamp, slab->len,
 				     w->now_us);
@@ -134,10 +205,9 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 		counter_add(&w->counters.rtp_unfed, 1);
 		goto drop;
 	}
-	ext_read(&publisher_terms(p, type->kind)->extensions, slab->data, &rtp, &ext);
 	codec_inspect((enum media_codec)type->codec, slab->data + rtp.payload_offset,
 		      rtp.payload_bytes, &codec);
-	publisher_feed_packet(p, slab, &in, type, &ext);
+	publisher_feed_packet(p, slab, &in, source, (enum media_codec)type->codec, &ext);
 	return;
 
 drop:

@@ -105,6 +105,7 @@ static const struct {
 	{ "stranger_limited", WORKER_METRIC(strangers_limited) },
 	{ "rtp_malformed", WORKER_METRIC(rtp_malformed) },
 	{ "rtp_unknown_payload_type", WORKER_METRIC(rtp_unknown_type) },
+	{ "rtp_unknown_encoding", WORKER_METRIC(rtp_unknown_source) },
 	{ "rtp_before_feed", WORKER_METRIC(rtp_unfed) },
 	{ "rtcp_malformed", WORKER_METRIC(rtcp_malformed) },
 	{ "padding_only", WORKER_METRIC(track_swallowed) },

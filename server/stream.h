@@ -17,8 +17,23 @@
 enum {
 	STREAM_NAME_BYTES = 65, /* 1 to 64 characters and the terminator */
 	STREAM_TRACKS = NEGOTIATED_KINDS,
+	STREAM_ENCODINGS = 4, /* of the video, at most */
+	STREAM_LANES = 1 + STREAM_ENCODINGS,
 	STREAM_MAX_WORKERS = 64,
 };
+
+_Static_assert(MEDIA_AUDIO == 0 && MEDIA_VIDEO == 1, "lanes: the audio, then video's encodings");
+
+/* A lane carries one sequence of packets: the audio, or one encoding of the video. */
+static inline unsigned stream_lane(unsigned kind, unsigned encoding)
+{
+	return kind + encoding;
+}
+
+static inline unsigned stream_lane_kind(unsigned lane)
+{
+	return lane < MEDIA_VIDEO ? MEDIA_AUDIO : MEDIA_VIDEO;
+}
 
 /* Names a session wherever it lives: worker, place in its table, and a count that makes a reused
  * place another session. Packs into one word; 0 is none. */

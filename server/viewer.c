@@ -66,8 +66,8 @@ int viewer_create(struct viewer **out, struct session *session)
 	resend_share_init(&v->share);
 	v->report_due_us = w->now_us + FIRST_REPORT_US;
 	if (v->tracks[MEDIA_VIDEO].templates) {
-		v->branch->waiting++;
-		branch_want_keyframe(v->branch, PUBLISHER_KEYFRAME_JOIN);
+		branch_video(v->branch, 0)->waiting++;
+		branch_want_keyframe(v->branch, 0, PUBLISHER_KEYFRAME_JOIN);
 	}
 	session_arm_role(session, v->report_due_us);
 	*out = v;
@@ -79,7 +79,7 @@ void viewer_destroy(struct viewer *v)
 	if (!v)
 		return;
 	if (v->tracks[MEDIA_VIDEO].templates && !v->tracks[MEDIA_VIDEO].is_started)
-		v->branch->waiting--;
+		branch_video(v->branch, 0)->waiting--;
 	close_tracks(v);
 	branch_leave(v->branch, v);
 	free(v);

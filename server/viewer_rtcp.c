@@ -46,7 +46,7 @@ void viewer_send_reports(struct viewer *v)
 	rtcp_writer_init(&w, bytes, RTCP_BYTES);
 	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
 		const struct viewer_track *t = &v->tracks[i];
-		const struct clock_anchor *anchor = &v->branch->tracks[i].anchor;
+		const struct clock_anchor *anchor = &v->branch->anchors[i];
 		struct rtcp_sender_info info;
 
 		if (!t->is_started || anchor->clock_hz == 0)
@@ -185,7 +185,7 @@ static void on_feedback(struct viewer *v, const struct rtcp_member *m)
 		on_nack(v, &fb);
 	} else if (v->tracks[MEDIA_VIDEO].templates && wants_keyframe(v, m, &fb)) {
 		counter_add(&v->session->plan->stats.keyframe_requests, 1);
-		branch_want_keyframe(v->branch, PUBLISHER_KEYFRAME_VIEWER);
+		branch_want_keyframe(v->branch, 0, PUBLISHER_KEYFRAME_VIEWER);
 	}
 }
 

@@ -38,7 +38,7 @@ struct worker_counters {
 	counter handed_over, handed_over_drops; /* media packets to other workers' rings */
 	counter forwarded, forwarded_drops;     /* datagrams to the worker that owns the session */
 	counter wakeups_sent;
-	counter rtp_malformed, rtp_unknown_type, rtp_unfed, rtcp_malformed;
+	counter rtp_malformed, rtp_unknown_type, rtp_unknown_source, rtp_unfed, rtcp_malformed;
 	counter track_swallowed, track_duplicate, track_too_old;
 	counter publisher_nacks, publisher_plis, keyframes_received;
 	counter keyframes_asked, keyframes_folded;

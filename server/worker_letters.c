@@ -63,7 +63,8 @@ static void on_session_letter(struct worker *w, struct letter *letter)
 		return;
 	case LETTER_KEYFRAME:
 		if (s && s->publisher)
-			publisher_want_keyframe(s->publisher, letter->reason, letter->folds);
+			publisher_want_keyframe(s->publisher, letter->ask.encoding, letter->reason,
+						letter->ask.folds);
 		return;
 	default:
 		return;
