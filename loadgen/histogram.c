@@ -4,7 +4,7 @@
 
 enum { BUCKETS = HISTOGRAM_STEPS * HISTOGRAM_OCTAVES, STEP_BITS = 6 };
 
-_Static_assert(1 << STEP_BITS == HISTOGRAM_STEPS, "bucket_of() shifts by it");
+_Static_assert(1 << STEP_BITS == HISTOGRAM_STEPS, "histogram_bucket() shifts by it");
 
 void histogram_init(struct histogram *h)
 {
@@ -13,7 +13,7 @@ void histogram_init(struct histogram *h)
 
 /* Values below HISTOGRAM_STEPS have a bucket each; above, the leading bit chooses the octave and
  * the STEP_BITS behind it the step. */
-static unsigned bucket_of(uint64_t value)
+unsigned histogram_bucket(uint64_t value)
 {
 	unsigned shift, bucket;
 
@@ -24,7 +24,7 @@ static unsigned bucket_of(uint64_t value)
 	return bucket < BUCKETS ? bucket : BUCKETS - 1;
 }
 
-static uint64_t top_of(unsigned bucket)
+uint64_t histogram_top(unsigned bucket)
 {
 	unsigned shift;
 
@@ -39,7 +39,7 @@ void histogram_add(struct histogram *h, uint64_t value)
 	h->count++;
 	if (value > h->max)
 		h->max = value;
-	h->buckets[bucket_of(value)]++;
+	h->buckets[histogram_bucket(value)]++;
 }
 
 uint64_t histogram_quantile(const struct histogram *h, unsigned permille)
@@ -49,7 +49,8 @@ uint64_t histogram_quantile(const struct histogram *h, unsigned permille)
 	for (unsigned i = 0; i < BUCKETS && h->count > 0; i++) {
 		sum += h->buckets[i];
 		if (sum >= wanted && sum > 0)
-			return i < BUCKETS - 1 && top_of(i) < h->max ? top_of(i) : h->max;
+			return i < BUCKETS - 1 && histogram_top(i) < h->max ? histogram_top(i)
+									    : h->max;
 	}
 	return 0;
 }

@@ -19,6 +19,12 @@ struct histogram {
 	uint64_t buckets[HISTOGRAM_STEPS * HISTOGRAM_OCTAVES];
 };
 
+/** The bucket of a value: one each below HISTOGRAM_STEPS, then HISTOGRAM_STEPS to an octave. */
+unsigned histogram_bucket(uint64_t value);
+
+/** The largest value of a bucket. */
+uint64_t histogram_top(unsigned bucket);
+
 void histogram_init(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t value);
 

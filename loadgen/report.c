@@ -36,16 +36,17 @@ char *report_json(const struct report *r)
 {
 	json_t *root = json_pack(
 	    "{s:{s:i,s:i,s:i},s:{s:I,s:I,s:I},s:{s:I,s:I,s:I,s:I,s:I},s:I,s:I,"
-	    "s:{s:o,s:o},s:{s:I},s:{s:f,s:f},s:o,s:{s:f,s:I},s:b}",
+	    "s:{s:o,s:o},s:{s:I,s:f,s:f},s:{s:I},s:{s:f,s:f},s:o,s:{s:f,s:I},s:b}",
 	    "subscribers", "asked", (int)r->asked, "joined", (int)r->joined, "failed",
 	    (int)r->failed, "join_ms", "p50", n(r->join_ms.p50), "p99", n(r->join_ms.p99), "max",
 	    n(r->join_ms.max), "packets", "expected", n(r->expected), "received", n(r->received),
 	    "lost", n(r->lost), "repaired", n(r->repaired), "duplicated", n(r->duplicated),
 	    "bad_auth", n(r->bad_auth), "verified", n(r->verified), "latency_us", "frame",
-	    quantiles(&r->frame_us), "audio", quantiles(&r->audio_us), "decode",
-	    "keyframes_first_ms_p99", n(r->keyframes_first_ms_p99), "throughput", "packets_per_s",
-	    r->packets_per_s, "mbit_per_s", r->mbit_per_s, "server", server(r), "client",
-	    "cpu_us_per_packet", r->client_cpu_us_per_packet, "socket_drops",
+	    quantiles(&r->frame_us), "audio", quantiles(&r->audio_us), "late", "over_us",
+	    n(r->late_us), "share_mean", r->late_share_mean, "share_max", r->late_share_max,
+	    "decode", "keyframes_first_ms_p99", n(r->keyframes_first_ms_p99), "throughput",
+	    "packets_per_s", r->packets_per_s, "mbit_per_s", r->mbit_per_s, "server", server(r),
+	    "client", "cpu_us_per_packet", r->client_cpu_us_per_packet, "socket_drops",
 	    n(r->client_socket_drops), "ok", report_is_ok(r));
 	char *text;
 
@@ -65,6 +66,14 @@ static void put_latency(FILE *f, const char *name, const struct report_quantiles
 	fprintf(f, "%-16s p50 %.2f  p99 %.2f  p99.9 %.2f  max %.2f ms\n", name,
 		(double)q->p50 / 1000, (double)q->p99 / 1000, (double)q->p999 / 1000,
 		(double)q->max / 1000);
+}
+
+static void put_late(FILE *f, const struct report *r)
+{
+	if (r->late_us > 0)
+		fprintf(f, "%-16s later than %.2f ms: %.2f %%, of the worst viewer %.2f %%\n",
+			"late", (double)r->late_us / 1000, r->late_share_mean * 100,
+			r->late_share_max * 100);
 }
 
 static void put_server(FILE *f, const struct report *r)
@@ -96,6 +105,7 @@ char *report_table(const struct report *r)
 		"authentication", r->verified, r->bad_auth);
 	put_latency(f, "frame latency", &r->frame_us);
 	put_latency(f, "audio latency", &r->audio_us);
+	put_late(f, r);
 	fprintf(f, "%-16s p99 %" PRIu64 " ms\n", "first key frame", r->keyframes_first_ms_p99);
 	fprintf(f, "%-16s %.0f packets/s, %.1f Mbit/s\n", "throughput", r->packets_per_s,
 		r->mbit_per_s);

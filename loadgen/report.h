@@ -20,6 +20,8 @@ struct report {
 	uint64_t bad_auth, verified;
 	bool wants_verified; /* some viewers were to verify: then none verified is not good */
 	struct report_quantiles frame_us, audio_us;
+	uint64_t late_us; /* later is late: 1 in 100 of all units, rounded up (lateness.h) */
+	double late_share_mean, late_share_max; /* of a viewer's units, 0 to 1 */
 	uint64_t keyframes_first_ms_p99;
 	double packets_per_s, mbit_per_s;
 	bool has_server;

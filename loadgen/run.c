@@ -448,6 +448,23 @@ static void sum_viewers(const struct run *r, struct report *out)
 	out->lost = out->expected - out->received;
 }
 
+static void sum_lateness(const struct run *r, struct report *out)
+{
+	struct lateness all = { 0 };
+	unsigned bound;
+
+	for (uint32_t i = 0; i < r->started; i++)
+		lateness_merge(&all, viewer_lateness(r->viewers[i]));
+	bound = lateness_bound(&all);
+	out->late_us = lateness_bound_us(bound);
+	out->late_share_mean = lateness_share(&all, bound);
+	for (uint32_t i = 0; i < r->started; i++) {
+		double share = lateness_share(viewer_lateness(r->viewers[i]), bound);
+
+		out->late_share_max = share > out->late_share_max ? share : out->late_share_max;
+	}
+}
+
 static void sum_costs(const struct run *r, struct report *out)
 {
 	double pkts = (double)(r->end.pkts - r->begin.pkts);
@@ -489,6 +506,7 @@ static void make_report(const struct run *r, struct report *out)
 	out->keyframes_first_ms_p99 = quantiles_of(&r->tally.keyframe_us, 1000).p99;
 	out->client_socket_drops = sockets.kernel_drops;
 	sum_viewers(r, out);
+	sum_lateness(r, out);
 	sum_costs(r, out);
 }
 

@@ -49,6 +49,7 @@ struct viewer {
 	struct peer *peer;
 	struct verify *verify;
 	struct track tracks[NEGOTIATED_KINDS];
+	struct lateness lateness;
 	uint32_t ssrc; /* ours, in what we send */
 	bool is_joined, has_keyframe, wants_pli;
 	uint64_t connected_us, frozen_us;
@@ -95,9 +96,10 @@ static void tell_latency(struct viewer *v, struct track *t, struct frame *f, uin
 	if (verdict == LATENCY_INCOMPLETE)
 		return;
 	f->is_used = false;
-	if (verdict == LATENCY_MATCHED && v->tally->is_measuring)
-		histogram_add(t->kind == MEDIA_VIDEO ? &v->tally->frame_us : &v->tally->audio_us,
-			      us);
+	if (verdict != LATENCY_MATCHED || !v->tally->is_measuring)
+		return;
+	histogram_add(t->kind == MEDIA_VIDEO ? &v->tally->frame_us : &v->tally->audio_us, us);
+	lateness_add(&v->lateness, us);
 }
 
 static void look_for_keyframe(struct viewer *v, struct frame *f, const struct track *t,
@@ -520,6 +522,11 @@ void viewer_result(const struct viewer *v, struct viewer_result *out)
 bool viewer_is_joined(const struct viewer *v)
 {
 	return v->is_joined;
+}
+
+const struct lateness *viewer_lateness(const struct viewer *v)
+{
+	return &v->lateness;
 }
 
 struct peer *viewer_peer(const struct viewer *v)

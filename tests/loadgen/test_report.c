@@ -18,6 +18,9 @@ static struct report good(void)
 		.wants_verified = true,
 		.frame_us = { 11, 12, 13, 14 },
 		.audio_us = { 21, 22, 23, 24 },
+		.late_us = 26,
+		.late_share_mean = 0.01,
+		.late_share_max = 0.015,
 		.keyframes_first_ms_p99 = 31,
 		.packets_per_s = 5000.5,
 		.mbit_per_s = 40.25,
@@ -82,6 +85,9 @@ Test(report, has_every_key_of_its_contract_and_no_other)
 		{ "latency_us", "audio", "p99", 22 },
 		{ "latency_us", "audio", "p999", 23 },
 		{ "latency_us", "audio", "max", 24 },
+		{ "late", "over_us", NULL, 26 },
+		{ "late", "share_mean", NULL, 0.01 },
+		{ "late", "share_max", NULL, 0.015 },
 		{ "decode", "keyframes_first_ms_p99", NULL, 31 },
 		{ "throughput", "packets_per_s", NULL, 5000.5 },
 		{ "throughput", "mbit_per_s", NULL, 40.25 },
@@ -98,7 +104,7 @@ Test(report, has_every_key_of_its_contract_and_no_other)
 		cr_expect_float_eq(value(root, rows[i].a, rows[i].b, rows[i].c), rows[i].want, 1e-6,
 				   "%s.%s", rows[i].a, rows[i].b ? rows[i].b : "");
 	cr_expect(json_is_true(json_object_get(root, "ok")));
-	cr_expect_eq(json_object_size(root), 11);
+	cr_expect_eq(json_object_size(root), 12);
 	json_decref(root);
 }
 

@@ -7,8 +7,8 @@
  *   prepare        draw and encode what "publish" sends
  *   publish        {"asked_us": when the offer left}
  *   watch N RATE   N viewers join, RATE a second, and stay: {}
- *   stats          of all viewers that stay
- *   mark           arrivals count anew: the first ones, and gaps of those who are there: {}
+ *   stats          of all viewers that stay; join_us is from the offer to the first packet
+ *   mark           arrivals count anew: the first ones, joins, and gaps of those who are there: {}
  *   churn N WIDTH  N viewers come and go, WIDTH at a time, each in its way (struct manner)
  *   rebind         the first viewer gets another port, and answers when both media and a packet
  *                  that it asked for again came there: {"us": how long that took}
@@ -58,7 +58,7 @@ struct flow {
 
 struct tally {
 	uint64_t pkts, lost, repeated, seq_back, timestamp_back, ssrc_changes, bad_auth, repairs;
-	struct histogram audio_gap_us;
+	struct histogram audio_gap_us, join_us;
 };
 
 /* How a visitor behaves: what it waits for, and how it ends. */
@@ -188,6 +188,8 @@ static void on_media(struct client *c, struct flow *f, const uint8_t *bytes,
 	uint64_t now_us = c->swarm->ground.now_us;
 	bool is_audio = f == &c->flows[MEDIA_AUDIO];
 
+	if (!c->flows[MEDIA_AUDIO].pkts && !c->flows[MEDIA_VIDEO].pkts)
+		histogram_add(&c->swarm->tally.join_us, now_us - peer_asked_us(c->peer));
 	judge_order(c, f, rtp);
 	c->swarm->tally.pkts++;
 	if (is_audio && c->is_marked && f->first_us)
@@ -432,10 +434,17 @@ static void add_beginnings(const struct client *c, struct beginnings *b)
 	b->keys += video->first_us && video->is_first_known && video->is_first_key;
 }
 
+static void put_quantiles(const char *name, const struct histogram *h)
+{
+	printf(", \"%s\": {\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64
+	       ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}",
+	       name, h->count, histogram_quantile(h, 500), histogram_quantile(h, 990),
+	       histogram_quantile(h, 999), h->max);
+}
+
 static void tell_stats(struct swarm *s)
 {
 	const struct tally *t = &s->tally;
-	const struct histogram *gap = &t->audio_gap_us;
 	unsigned joined = 0, failed = 0;
 	struct beginnings b = { 0 };
 	struct sockets_stats sockets;
@@ -462,16 +471,16 @@ static void tell_stats(struct swarm *s)
 	       t->timestamp_back, t->ssrc_changes, t->bad_auth, t->repairs, last_us);
 	printf(", \"begun\": %u, \"begun_keys\": %u, \"begun_opened\": %u, \"begun_us\": %" PRIu64,
 	       b.flows, b.keys, b.opened, b.last_us);
-	printf(", \"gap_us\": {\"count\": %" PRIu64 ", \"p50\": %" PRIu64 ", \"p99\": %" PRIu64
-	       ", \"p999\": %" PRIu64 ", \"max\": %" PRIu64 "}, \"kernel_drops\": %" PRIu64 "}",
-	       gap->count, histogram_quantile(gap, 500), histogram_quantile(gap, 990),
-	       histogram_quantile(gap, 999), gap->max, sockets.kernel_drops);
+	put_quantiles("gap_us", &t->audio_gap_us);
+	put_quantiles("join_us", &t->join_us);
+	printf(", \"kernel_drops\": %" PRIu64 "}", sockets.kernel_drops);
 	answer("");
 }
 
 static void mark(struct swarm *s)
 {
 	histogram_init(&s->tally.audio_gap_us);
+	histogram_init(&s->tally.join_us);
 	for (unsigned i = 0; i < s->staying_count; i++) {
 		struct client *c = s->staying[i];
 
