@@ -314,6 +314,7 @@ static void on_socket(void *arg, unsigned events)
 	for (unsigned i = 0; i < RECEIVE_BATCHES && !drained; i++) {
 		unsigned n = udp_receive(s->udp, w->pool, packets, &drained);
 
+		counter_add(&w->counters.receive_batches, n > 0);
 		for (unsigned k = 0; k < n; k++)
 			on_datagram(w, &packets[k]);
 	}

@@ -22,7 +22,7 @@ Test(plane_workers, packets_for_viewers_elsewhere_travel_by_ring)
 	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
 	struct kit_peer *near = kit_peer_join(p, "live", &here);
 	struct kit_peer *far[3];
-	uint64_t wakes, handed;
+	uint64_t wakes, handed, batches;
 
 	for (unsigned i = 0; i < 3; i++)
 		far[i] = kit_peer_join(p, "live", &there);
@@ -30,12 +30,15 @@ Test(plane_workers, packets_for_viewers_elsewhere_travel_by_ring)
 	kit_plane_advance(p, 100000);
 	wakes = KIT_SUM(p, wakeups_sent);
 	handed = KIT_SUM(p, handed_over);
+	batches = KIT_SUM(p, receive_batches);
 	for (unsigned i = 0; i < 10; i++) {
 		kit_peer_send_frame(source, false, 20, 500, NULL);
 		kit_plane_advance(p, 30000);
 	}
 	cr_expect_eq(KIT_SUM(p, handed_over) - handed, 200, "once a worker, not once a viewer");
 	cr_expect_eq(KIT_SUM(p, wakeups_sent) - wakes, 10, "once a batch, not once a packet");
+	batches = KIT_SUM(p, receive_batches) - batches;
+	cr_expect(batches >= 10 && batches < 200, "%lu", batches);
 	cr_expect_eq(near->packet_count, 201);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_expect_eq(far[i]->packet_count, 201);
