@@ -234,7 +234,7 @@ interop: all
 	@npm ci --no-audit --no-fund --loglevel=error --prefix tests/interop
 	@tests/interop/run
 bench: all tools $(addprefix $(BUILD)/,$(call names,$(BENCHES)))
-	@set -e; for script in $(wildcard tests/bench/bench_*.py); do $$script; done
+	@set -e; for script in $(sort $(wildcard tests/bench/bench_*.py)) tests/bench/summary.py; do $$script; done
 
 # The packages first, then by a make that can see them.
 test: deps-test

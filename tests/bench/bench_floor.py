@@ -21,22 +21,19 @@ import collections
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import time
 
-from kit import LOAD_CORE, RELAY_CORE, Relay, finish_load, machine, start_load
+from kit import (LOAD_CORE, OUT, RELAY_CORE, ROUNDS, Relay, alternate, finish_load, machine, save, show,
+                 start_load, summarise)
 from plot import write_bars
 
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 CHOSEN = os.environ.get("BENCH_CASES", "")
 RECORD_SECONDS = 4.1  # one whole loop of the generator's media
-JOINS_PER_S = 300
 SETTLE_SECONDS = 1
-OUT = "build/bench"
 
 Case = collections.namedtuple("Case", "name srtp pacing gro")
 CASES = [
@@ -59,7 +56,7 @@ def record(relay, case, path):
 def measure_relay(case, trace):
     relay = Relay()
     try:
-        options = ["--rate", str(JOINS_PER_S), "--pacing", case.pacing, "--srtp", case.srtp]
+        options = ["--pacing", case.pacing, "--srtp", case.srtp]
         if not case.gro:
             options.append("--no-gro")
         load = start_load(relay, VIEWERS, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 2, *options)
@@ -129,26 +126,10 @@ def measure(case):
     row["relay / floor"] = row["relay ns/packet"] / row["floor ns/packet"]
     row["relay / sendto"] = row["relay ns/packet"] / row["sendto ns/packet"]
     row["floor / sendto"] = row["floor ns/packet"] / row["sendto ns/packet"]
+    print(f"{case.name}: relay {row['relay ns/packet']:.0f}, floor {row['floor ns/packet']:.0f}, sendto "
+          f"{row['sendto ns/packet']:.0f} ns/packet, relay / floor {row['relay / floor']:.2f}",
+          file=sys.stderr, flush=True)
     return row
-
-
-def spread(rows, name):
-    values = [row[name] for row in rows if name in row]
-    if not values:
-        return None
-    return {"median": statistics.median(values), "min": min(values), "max": max(values)}
-
-
-def summarise(rows):
-    names = {name: None for row in rows for name in row}
-    return {name: spread(rows, name) for name in names}
-
-
-def print_case(case, summary):
-    print(f"{case.name}, {VIEWERS} viewers")
-    for name, s in summary.items():
-        print(f"    {name:28} {s['median']:10.5g}   ({s['min']:.5g} to {s['max']:.5g})")
-    print(flush=True)
 
 
 def plot(results):
@@ -164,27 +145,12 @@ def main():
     print(f"{machine()}; {ROUNDS} rounds\n", flush=True)
     os.makedirs(OUT, exist_ok=True)
     cases = [case for case in CASES if re.search(CHOSEN, case.name)]
-    rows = {case: [] for case in cases}
-    for number in range(ROUNDS):
-        for case in cases:
-            row = measure(case)
-            if row is None:
-                print(f"round {number + 1}, {case.name}: not all joined", file=sys.stderr, flush=True)
-                continue
-            rows[case].append(row)
-            print(f"round {number + 1}, {case.name}: relay {row['relay ns/packet']:.0f}, floor "
-                  f"{row['floor ns/packet']:.0f}, sendto {row['sendto ns/packet']:.0f} ns/packet, "
-                  f"relay / floor {row['relay / floor']:.2f}", file=sys.stderr, flush=True)
-    cases = [case for case in cases if rows[case]]
-    results = {case.name: summarise(rows[case]) for case in cases}
-    for case in cases:
-        print_case(case, results[case.name])
-    with open(f"{OUT}/floor.json", "w") as f:
-        json.dump({"machine": machine(), "viewers": VIEWERS, "rounds": ROUNDS,
-                   "cases": results, "runs": {c.name: rows[c] for c in cases}}, f, indent=1)
-    if results:
-        plot(results)
-    print(f"written: {OUT}/floor.json, {OUT}/floor.svg")
+    rows = {case.name: runs for case, runs in alternate(cases, measure).items() if runs}
+    for name, runs in rows.items():
+        show(f"{name}, {VIEWERS} viewers", runs)
+    save("floor", rows, viewers=VIEWERS)
+    if rows:
+        plot({name: summarise(runs) for name, runs in rows.items()})
 
 
 main()
