@@ -72,6 +72,12 @@ static const struct config_key keys[] = {
 	  256 * MIB, .help = "The same bound in bytes, for a stream on a worker." },
 	{ "media.keyframe_interval_ms", CONFIG_TYPE_COUNT, AT(media.keyframe_interval_ms), "500",
 	  100, 10000, .help = "Least time between two key frame requests to a publisher." },
+	{ "media.fast_start", CONFIG_TYPE_BOOL, AT(media.fast_start), "true",
+	  .help = "A viewer starts with the last key frame and what followed it, instead of "
+		  "waiting for the next one." },
+	{ "media.fast_start_ms", CONFIG_TYPE_COUNT, AT(media.fast_start_ms), "2000", 100, 10000,
+	  .help = "A key frame older than this is not started with. History and memory grow with "
+		  "it." },
 
 	{ "pool.packets", CONFIG_TYPE_COUNT, AT(pool.packets), "16384", 1024, 1 << 22,
 	  .help = "Packet buffers of each worker (about 2 KB each, taken from the system when "

@@ -11,6 +11,8 @@
 
 #include "media/packet.h"
 
+enum { SLOT_BYTES = sizeof(void *) + sizeof(uint32_t) };
+
 struct history {
 	struct history_config config;
 	struct history_stats stats;
@@ -38,7 +40,7 @@ int history_create(struct history **out, const struct history_config *config,
 	if (n < 2 || n > HISTORY_MAX_PKTS || (n & (n - 1)) != 0 ||
 	    (config->max_bytes > 0 && config->max_bytes < SLAB_BYTES))
 		return -EINVAL;
-	h = calloc(1, sizeof(*h) + n * (sizeof(void *) + sizeof(uint32_t)));
+	h = calloc(1, sizeof(*h) + n * SLOT_BYTES);
 	if (!h)
 		return -ENOMEM;
 	h->config = *config;
@@ -67,6 +69,12 @@ void history_clear(struct history *h)
 	if (h->newest == 0)
 		return;
 	while (h->oldest <= h->newest)
+		drop_oldest(h);
+}
+
+void history_drop_below(struct history *h, uint64_t index)
+{
+	while (h->newest != 0 && h->oldest < index && h->oldest <= h->newest)
 		drop_oldest(h);
 }
 
@@ -223,4 +231,9 @@ struct slab *history_keyframe(const struct history *h)
 void history_stats(const struct history *h, struct history_stats *out)
 {
 	*out = h->stats;
+}
+
+size_t history_bytes(const struct history *h)
+{
+	return sizeof(*h) + (size_t)h->config.capacity_pkts * SLOT_BYTES;
 }

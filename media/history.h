@@ -58,6 +58,9 @@ void history_expire(struct history *h, uint64_t now_us);
 /** Put every reference; indices below the newest stay too old. */
 void history_clear(struct history *h);
 
+/** Put what is below `index`, at most up to the newest; from now on it is too old. */
+void history_drop_below(struct history *h, uint64_t index);
+
 /** @return the packet, borrowed until the next call that may evict; NULL when not held */
 struct slab *history_get(const struct history *h, uint64_t index);
 
@@ -93,5 +96,8 @@ struct history_stats {
 	uint32_t bytes; /* of slabs held now */
 };
 void history_stats(const struct history *h, struct history_stats *out);
+
+/** Memory it takes, slabs apart. */
+size_t history_bytes(const struct history *h);
 
 #endif

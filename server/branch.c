@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/publisher.h"
+#include "server/start.h"
 #include "server/viewer.h"
 
 enum {
@@ -22,13 +23,9 @@ static void on_timer(struct ticker_item *item, uint64_t now_us);
 
 static int open_history(struct branch *b, unsigned lane)
 {
-	const struct config *c = b->worker->shared->config;
-	struct history_config config = {
-		.capacity_pkts = HISTORY_PKTS,
-		.max_age_us = c->media.history_ms * 1000,
-		.max_bytes = c->media.history_bytes / STREAM_TRACKS,
-	};
+	struct history_config config = { .capacity_pkts = HISTORY_PKTS };
 
+	start_bound_history(b->worker->shared->config, stream_lane_kind(lane), &config);
 	if (lane >= b->lanes)
 		b->lanes = lane + 1;
 	return history_create(&b->tracks[lane].history, &config, b->worker->pool);
@@ -157,7 +154,7 @@ void branch_leave(struct branch *b, struct viewer *v)
 
 /* --- packets ----------------------------------------------------------------------------- */
 
-static void want_pass(struct branch *b)
+void branch_want_pass(struct branch *b)
 {
 	b->wants_pass = true;
 	worker_branch_ready(b->worker, b);
@@ -184,7 +181,7 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 		t->release = p->index;
 		end_hold(b, t);
 		t->hold_due_us = UINT64_MAX;
-		want_pass(b);
+		branch_want_pass(b);
 		return;
 	}
 	if (t->is_holding && p->timestamp == t->held_timestamp)
@@ -193,7 +190,7 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 		/* The frame before ended without its marker. */
 		t->release = p->index - 1;
 		end_hold(b, t);
-		want_pass(b);
+		branch_want_pass(b);
 	}
 	t->is_holding = true;
 	t->held_from_us = p->arrival_us;
@@ -219,11 +216,11 @@ void branch_on_packet(struct branch *b, struct slab *slab)
 			release_video(b, t, &packet);
 		} else {
 			t->release = packet.index;
-			want_pass(b);
+			branch_want_pass(b);
 		}
 		return;
 	case HISTORY_LATE:
-		want_pass(b);
+		branch_want_pass(b);
 		return;
 	default:
 		return;
@@ -248,7 +245,7 @@ static void release_held(struct branch *b, struct branch_track *t)
 	t->hold_due_us = UINT64_MAX;
 	end_hold(b, t);
 	t->release = history_newest_index(t->history);
-	want_pass(b);
+	branch_want_pass(b);
 }
 
 /* --- timer ------------------------------------------------------------------------------- */
@@ -263,7 +260,7 @@ static void on_timer(struct ticker_item *item, uint64_t now_us)
 			release_held(b, &b->tracks[i]);
 	if (b->pace_due_us <= now_us) {
 		b->pace_due_us = UINT64_MAX;
-		want_pass(b);
+		branch_want_pass(b);
 	}
 	branch_run_keyframes(b);
 	branch_arm(b);
@@ -296,9 +293,11 @@ void branch_arm(struct branch *b)
 
 size_t branch_bytes(const struct branch *b)
 {
-	size_t bytes = sizeof(*b) + b->viewer_cap * sizeof(struct viewer *) +
-		       (size_t)b->lanes * HISTORY_PKTS * sizeof(struct slab *);
+	size_t bytes = sizeof(*b) + b->viewer_cap * sizeof(struct viewer *);
 
+	for (unsigned i = 0; i < b->lanes; i++)
+		if (b->tracks[i].history)
+			bytes += history_bytes(b->tracks[i].history);
 	for (const struct templates *t = b->templates; t; t = t->next)
 		bytes += sizeof(*t);
 	return bytes;

@@ -82,6 +82,9 @@ void branch_expire(struct branch *b, uint64_t now_us);
 
 void branch_set_anchors(struct branch *b, const struct clock_anchor anchors[STREAM_TRACKS]);
 
+/** There is something to send: a pass at the end of this turn. */
+void branch_want_pass(struct branch *b);
+
 /** A viewer of this branch wants a key frame of that encoding. */
 void branch_want_keyframe(struct branch *b, unsigned encoding, uint32_t reason);
 /** What of that is due. */

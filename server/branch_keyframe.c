@@ -3,6 +3,7 @@
 
 #include "server/branch.h"
 #include "server/publisher.h"
+#include "server/start.h"
 
 static void ask_publisher(struct branch *b, uint8_t encoding, const struct trigger_run *run)
 {
@@ -52,9 +53,11 @@ void branch_run_keyframes(struct branch *b)
 
 		if (t->keyframe_due_us <= now_us) {
 			t->keyframe_due_us = UINT64_MAX;
-			if (t->waiting)
+			if (t->waiting) {
+				start_on_asked(b);
 				(void)trigger_request(&t->keyframe, now_us, PUBLISHER_KEYFRAME_JOIN,
 						      1);
+			}
 		}
 		run_trigger(b, e);
 	}

@@ -4,7 +4,9 @@
  * is deferred: each packet gets its place in the egress arena and a job; jobs run in batches,
  * which lets the cipher work on several viewers at once, and always before the arena is sent.
  */
+#include "media/start.h"
 #include "server/pass_inner.h"
+#include "server/start.h"
 
 enum {
 	VIEWERS_PER_CLOCK_READ = 4,
@@ -17,23 +19,6 @@ enum {
 
 /* --- one viewer -------------------------------------------------------------------------- */
 
-/* The first packet of the key frame that `slab` belongs to: parameter sets come in packets of
- * their own, ahead of the picture, with its timestamp. */
-static uint64_t frame_begin(const struct history *h, const struct slab *slab, uint64_t after)
-{
-	uint64_t index = packet_of_const(slab)->index;
-	uint32_t timestamp = packet_of_const(slab)->timestamp;
-
-	while (index - 1 > after) {
-		const struct slab *before = history_get(h, index - 1);
-
-		if (!before || packet_of_const(before)->timestamp != timestamp)
-			break;
-		index--;
-	}
-	return index;
-}
-
 /* May the viewer start now, and where? */
 static bool find_start(const struct viewer_track *t, const struct history *h, unsigned kind,
 		       uint64_t to, uint64_t *first)
@@ -44,8 +29,8 @@ static bool find_start(const struct viewer_track *t, const struct history *h, un
 	if (!slab || packet_of_const(slab)->index <= t->wait_from ||
 	    packet_of_const(slab)->index > to)
 		return false;
-	*first =
-	    kind == MEDIA_VIDEO ? frame_begin(h, slab, t->wait_from) : packet_of_const(slab)->index;
+	*first = kind == MEDIA_VIDEO ? start_of_frame(h, slab, t->wait_from)
+				     : packet_of_const(slab)->index;
 	return true;
 }
 
@@ -55,7 +40,8 @@ static bool start_track(struct viewer *v, unsigned kind)
 	const struct history *h = v->branch->tracks[kind].history;
 	uint64_t first;
 
-	if (!find_start(t, h, kind, v->branch->pass_to[kind], &first))
+	if (t->is_undecided ? !start_decide(v, 0, &first)
+			    : !find_start(t, h, kind, v->branch->pass_to[kind], &first))
 		return false;
 	resend_init(&t->resend, first, t->first_number, t->first_rtx);
 	t->cursor = first - 1;

@@ -120,7 +120,9 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab, boo
 		job->index = resend_next_rtx(&t->resend);
 		mapping_make_rtx(&t->templates->mapping, header, p->codec);
 	}
-	mapping_patch(header, (uint16_t)job->index, p->timestamp, as_rtx ? t->rtx_ssrc : t->ssrc);
+	mapping_patch(header, (uint16_t)job->index,
+		      squeeze_timestamp(&t->squeeze, p->index, p->timestamp),
+		      as_rtx ? t->rtx_ssrc : t->ssrc);
 	batch->count++;
 	v->packets++;
 	v->bytes += p->payload_bytes;

@@ -6,6 +6,7 @@
 #include "media/packet.h"
 #include "server/branch.h"
 #include "server/publisher_inner.h"
+#include "server/start.h"
 
 enum {
 	RR_INTERVAL_US = 1000000,
@@ -38,6 +39,17 @@ static void learn_types(struct publisher *p, unsigned kind)
 	}
 }
 
+static int open_stretch(struct publisher *p, struct source *source)
+{
+	struct worker *w = publisher_worker(p);
+	struct stretch_config config = {
+		.max_age_us = w->shared->config->media.fast_start_ms * UINT64_C(1000),
+		.max_pkts = START_KEPT_PKTS,
+	};
+
+	return stretch_create(&source->stretch, &config, w->pool);
+}
+
 static int open_source(struct publisher *p, struct source *source)
 {
 	const struct negotiated_media *m = publisher_terms(p, source->kind);
@@ -47,10 +59,15 @@ static int open_source(struct publisher *p, struct source *source)
 		.max_age_us = NACK_MAX_AGE_US,
 		.max_missing = NACK_MAX_MISSING,
 	};
+	int err = 0;
 
 	if (!m->is_accepted || source->encoding >= publisher_encodings(p, source->kind))
 		return 0;
-	return m->feedback & SDP_FB_NACK ? nack_create(&source->nack, &config) : 0;
+	if (source->kind == MEDIA_VIDEO && publisher_worker(p)->shared->config->media.fast_start)
+		err = open_stretch(p, source);
+	if (!err && m->feedback & SDP_FB_NACK)
+		err = nack_create(&source->nack, &config);
+	return err;
 }
 
 static int open_sources(struct publisher *p)
@@ -114,6 +131,7 @@ struct feed *publisher_destroy(struct publisher *p)
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
 		trigger_stop(&p->sources[i].keyframe, TRIGGER_DROP);
 		nack_destroy(p->sources[i].nack);
+		stretch_destroy(p->sources[i].stretch);
 	}
 	free(p);
 	return feed;
@@ -123,10 +141,20 @@ size_t publisher_bytes(const struct publisher *p)
 {
 	size_t bytes = sizeof(*p);
 
-	for (unsigned i = 0; i < STREAM_LANES; i++)
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
 		if (p->sources[i].nack)
 			bytes += NACK_MAX_MISSING * NACK_BYTES_A_NUMBER;
+		if (p->sources[i].stretch)
+			bytes += stretch_bytes(p->sources[i].stretch);
+	}
 	return bytes;
+}
+
+void publisher_expire(struct publisher *p, uint64_t now_us)
+{
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		if (p->sources[i].stretch)
+			stretch_expire(p->sources[i].stretch, now_us);
 }
 
 /* --- deadlines --------------------------------------------------------------------------- */
@@ -241,18 +269,20 @@ void publisher_take_feed(struct publisher *p, struct feed *feed)
 		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_START, 1);
 }
 
-static void hand_over(struct publisher *p, struct slab *slab)
+/* To the branches of these workers; takes over one reference. */
+static void hand_to(struct publisher *p, struct slab *slab, uint64_t workers)
 {
 	struct worker *w = publisher_worker(p);
-	uint64_t wanted = atomic_load_explicit(&p->feed->stream->wanted, memory_order_relaxed);
 	const struct media_packet *packet = packet_of(slab);
-	struct branch *here = worker_branch(w, packet->stream, packet->stream_generation);
+	struct branch *here = NULL;
 
-	wanted &= ~(UINT64_C(1) << w->index);
-	for (unsigned i = 0; wanted; i++, wanted >>= 1) {
+	if (workers >> w->index & 1)
+		here = worker_branch(w, packet->stream, packet->stream_generation);
+	workers &= ~(UINT64_C(1) << w->index);
+	for (unsigned i = 0; workers; i++, workers >>= 1) {
 		struct worker *other = w->shared->team[i];
 
-		if (!(wanted & 1))
+		if (!(workers & 1))
 			continue;
 		slab_ref(slab, 1);
 		if (ring_put(other->media_in[w->index], slab)) {
@@ -267,6 +297,35 @@ static void hand_over(struct publisher *p, struct slab *slab)
 		branch_on_packet(here, slab);
 	else
 		slab_put(w->pool, slab);
+}
+
+/* A branch that has just begun gets what its first viewer may start with, ahead of all else. A branch
+ * that ended and began anew between two packets goes without: its viewer waits for a key frame. */
+static void seed(struct publisher *p, uint64_t workers)
+{
+	for (unsigned i = 0; i < STREAM_LANES; i++) {
+		const struct stretch *stretch = p->sources[i].stretch;
+		struct slab *slab = stretch ? stretch_next(stretch, 0) : NULL;
+
+		for (; slab; slab = stretch_next(stretch, packet_of(slab)->index)) {
+			slab_ref(slab, 1);
+			hand_to(p, slab, workers);
+		}
+	}
+}
+
+static void hand_over(struct publisher *p, struct source *source, struct slab *slab)
+{
+	uint64_t wanted = atomic_load_explicit(&p->feed->stream->wanted, memory_order_relaxed);
+
+	if (wanted & ~p->seeded)
+		seed(p, wanted & ~p->seeded);
+	p->seeded = wanted;
+	if (source->stretch) {
+		slab_ref(slab, 1);
+		stretch_on_packet(source->stretch, slab, publisher_worker(p)->now_us);
+	}
+	hand_to(p, slab, wanted);
 }
 
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,
@@ -286,7 +345,7 @@ void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct 
 			source->keyframe_tries = 0;
 			source->keyframe_retry_us = UINT64_MAX;
 		}
-		hand_over(p, slab);
+		hand_over(p, source, slab);
 		return;
 	case TRACK_SWALLOWED:
 		counter_add(&w->counters.track_swallowed, 1);

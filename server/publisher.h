@@ -34,6 +34,9 @@ void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len);
 void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t reasons,
 			     uint32_t folds);
 
+/** Let go of packets that are too old at now_us. */
+void publisher_expire(struct publisher *p, uint64_t now_us);
+
 /** Its time has come; arms the session again. */
 void publisher_on_due(struct publisher *p);
 

@@ -8,6 +8,7 @@
 #include "media/clock.h"
 #include "media/nack.h"
 #include "media/reports.h"
+#include "media/stretch.h"
 #include "net/trigger.h"
 #include "server/publisher.h"
 
@@ -33,6 +34,7 @@ struct source {
 	struct nack *nack; /* NULL where the peer does not answer NACK */
 
 	/* Video. */
+	struct stretch *stretch; /* for branches that begin; NULL: no fast start */
 	struct trigger keyframe;
 	unsigned keyframe_tries; /* requests since the last key frame came */
 	uint64_t keyframe_retry_us;
@@ -44,6 +46,7 @@ struct publisher {
 	struct source sources[STREAM_LANES];
 	struct type_entry types[PUBLISHER_PAYLOAD_TYPES];
 	struct clock clock;
+	uint64_t seeded; /* bit i: worker i was handed what was there when it came */
 	uint64_t report_due_us;
 	uint64_t last_media_us;
 	uint8_t fir_command;

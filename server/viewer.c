@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "net/random.h"
-#include "server/publisher.h"
+#include "server/start.h"
 
 enum {
 	FIRST_REPORT_US = 200000,
@@ -67,7 +67,7 @@ int viewer_create(struct viewer **out, struct session *session)
 	v->report_due_us = w->now_us + FIRST_REPORT_US;
 	if (v->tracks[MEDIA_VIDEO].templates) {
 		branch_video(v->branch, 0)->waiting++;
-		branch_want_keyframe(v->branch, 0, PUBLISHER_KEYFRAME_JOIN);
+		start_on_join(v, 0);
 	}
 	session_arm_role(session, v->report_due_us);
 	*out = v;

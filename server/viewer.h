@@ -7,6 +7,7 @@
 
 #include "media/reports.h"
 #include "media/resend.h"
+#include "media/squeeze.h"
 #include "server/branch.h"
 
 struct viewer_track {
@@ -16,7 +17,11 @@ struct viewer_track {
 	uint32_t ssrc, rtx_ssrc;
 	uint16_t first_number, first_rtx; /* drawn when it joined, used when it starts */
 	bool is_started;                  /* else it waits for a packet to start with */
+	bool is_undecided;                /* may yet begin in the past ... */
+	bool is_asked;                    /* ... though a key frame was asked for meanwhile */
+	uint64_t decide_us;               /* not before */
 	uint64_t wait_from;               /* waiting: a start must have a higher index */
+	struct squeeze squeeze;           /* of what is from before it joined */
 	uint64_t paced_to;       /* a large frame leaves in parts until the cursor is here ... */
 	uint64_t paced_until_us; /* ... and the next one not before */
 	struct reports_tx sent;

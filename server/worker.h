@@ -44,6 +44,7 @@ struct worker_counters {
 	counter publisher_nacks, publisher_plis, keyframes_received;
 	counter keyframes_asked, keyframes_folded;
 	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone;
+	counter fast_start_hits, fast_start_misses, fast_start_refused;
 	counter passes, slices;
 	counter passed_over; /* packets that left the history before a viewer got them */
 	counter egress_datagrams, egress_messages, egress_bytes, egress_calls, egress_blocked;

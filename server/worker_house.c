@@ -1,12 +1,15 @@
 /* server/worker_house.c - what a worker does once a second, and what it tells of itself. */
 #include "server/branch.h"
+#include "server/publisher.h"
+#include "server/session.h"
+#include "server/start.h"
 #include "server/worker_inner.h"
 
 enum {
 	HOUSEKEEPING_US = 1000000,
 	QUIET_ROUNDS = 3,    /* of housekeeping without sessions, then none until the next one */
 	RELIEF_US = 10000,   /* least time between two rounds of relief for the pool */
-	RELIEF_HALVINGS = 4, /* of the time histories may look back */
+	RELIEF_HALVINGS = 6, /* of the time histories may look back */
 };
 
 /* --- old packets ------------------------------------------------------------------------- */
@@ -16,6 +19,9 @@ static void expire_histories(struct worker *w, uint64_t now_us)
 	for (uint32_t i = 0; i < w->branch_cap; i++)
 		if (w->branches[i].branch)
 			branch_expire(w->branches[i].branch, now_us);
+	for (uint32_t i = 0; i < w->session_cap; i++)
+		if (w->sessions[i].session && w->sessions[i].session->publisher)
+			publisher_expire(w->sessions[i].session->publisher, now_us);
 }
 
 static bool is_pool_short(const struct worker *w)
@@ -30,13 +36,15 @@ static bool is_pool_short(const struct worker *w)
  * slabs run short, less is kept for repair. */
 void worker_relieve_pool(struct worker *w)
 {
-	uint64_t age_us = w->shared->config->media.history_ms * UINT64_C(1000);
-	uint64_t ahead_us = 0;
+	struct history_config video;
+	uint64_t age_us, ahead_us = 0;
 
 	if (w->now_us - w->relieved_us < RELIEF_US || !is_pool_short(w))
 		return;
 	w->relieved_us = w->now_us;
 	counter_add(&w->counters.slabs_relieved, 1);
+	start_bound_history(w->shared->config, MEDIA_VIDEO, &video);
+	age_us = video.max_age_us;
 	for (unsigned i = 0; i < RELIEF_HALVINGS && is_pool_short(w); i++) {
 		age_us /= 2;
 		ahead_us += age_us;

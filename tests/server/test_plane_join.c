@@ -120,7 +120,7 @@ Test(plane_join, a_joiner_gets_a_key_frame_asked_for_once_it_is_connected)
 	struct kit_peer *v;
 	unsigned before;
 
-	kit_plane_advance(p, 2000000);
+	kit_plane_advance(p, 3000000);
 	before = source->plis;
 	v = kit_peer_open(p, "live", &viewer);
 	v->is_mute = true;
@@ -455,9 +455,9 @@ Test(plane_join, an_address_that_another_session_claims_comes_back)
 	}
 }
 
-Test(plane_join, nobody_begins_with_a_key_frame_from_before_it_joined)
+Test(plane_join, without_fast_start_nobody_begins_with_a_key_frame_from_before_it_joined)
 {
-	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_plane *p = kit_plane_open("media:\n  fast_start: false\n", 1);
 	struct kit_peer *source = start_stream(p);
 	struct kit_peer *v;
 
@@ -511,7 +511,7 @@ Test(plane_join, a_port_that_is_forwarded_may_be_used_for_a_new_session)
 
 Test(plane_join, header_extensions_are_forwarded_under_the_viewers_ids)
 {
-	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_plane *p = kit_plane_open("media:\n  fast_start: false\n", 1);
 	struct kit_peer *source = start_stream(p);
 	struct kit_peer *v = kit_peer_join(p, "live", &viewer);
 	const struct negotiated_media *terms = &source->terms.media[MEDIA_AUDIO];
