@@ -1,11 +1,13 @@
-/* Payload inspection and the dependency descriptor. The first byte chooses the codec (or the
- * descriptor), the rest is the payload. */
+/* Payload inspection, the dependency descriptor and the layers allocation. The first byte chooses the
+ * codec (or one of the two), the rest is the payload. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "media/codec.h"
 #include "media/dd.h"
+#include "media/vla.h"
+#include "media/vp9.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,6 +35,7 @@ static void check_patch(enum media_codec codec, uint8_t *payload, size_t len,
 static void check_payload(enum media_codec codec, uint8_t *payload, size_t len)
 {
 	uint8_t *original = malloc(len ? len : 1);
+	struct vp9_structure structure;
 	struct codec_info info;
 	bool ok = codec_inspect(codec, payload, len, &info);
 
@@ -42,6 +45,9 @@ static void check_payload(enum media_codec codec, uint8_t *payload, size_t len)
 	assert(!(info.flags & CODEC_KEYFRAME_START) || info.flags & CODEC_FRAME_START);
 	assert(len > 0 || !ok);
 	assert(info.descriptor_bytes <= len);
+	if (codec == CODEC_VP9 && info.flags & CODEC_HAS_STRUCTURE)
+		assert(vp9_read_structure(payload, len, &structure) &&
+		       structure.layer_count <= VP9_LAYERS);
 	if (codec == CODEC_VP8 || codec == CODEC_VP9)
 		check_patch(codec, payload, len, &info);
 	assert(memcmp(original, payload, len) == 0);
@@ -73,6 +79,23 @@ static void check_descriptor(const uint8_t *bytes, size_t len)
 	}
 }
 
+static void check_allocation(const uint8_t *bytes, size_t len)
+{
+	struct vla vla;
+
+	if (!vla_parse(bytes, len, &vla))
+		return;
+	assert(vla.stream_count <= VLA_STREAMS);
+	assert(vla.stream_count == 0 || vla.stream < vla.stream_count);
+	for (unsigned i = 0; i < (unsigned)VLA_STREAMS * VLA_SPATIAL; i++) {
+		const struct vla_layer *layer = &vla.layers[i / VLA_SPATIAL][i % VLA_SPATIAL];
+
+		assert(layer->temporal_count <= VLA_TEMPORAL);
+		assert(layer->temporal_count == 0 || i / VLA_SPATIAL < vla.stream_count);
+		assert((layer->width > 0) == (vla.has_resolutions && layer->temporal_count > 0));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *payload;
@@ -80,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	choice = data[0] % (CODECS + 1);
+	choice = data[0] % (CODECS + 2);
 	/* One byte in front keeps the end exact for an empty payload too. */
 	payload = malloc(size);
 	if (!payload)
@@ -88,6 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(payload, data, size);
 	if (choice == CODECS)
 		check_descriptor(payload + 1, size - 1);
+	else if (choice == CODECS + 1)
+		check_allocation(payload + 1, size - 1);
 	else
 		check_payload((enum media_codec)choice, payload + 1, size - 1);
 	free(payload);
