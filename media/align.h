@@ -55,7 +55,7 @@ struct align {
 	uint32_t newest; /* timestamp given, the highest */
 	uint64_t newest_us;
 	int8_t reference; /* -1: none yet */
-	uint8_t frame_at;
+	uint8_t frame_at, frame_count;
 	uint32_t frames[ALIGN_FRAMES]; /* of the reference, as given; a ring */
 	struct align_encoding encodings[ALIGN_ENCODINGS];
 };
