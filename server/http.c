@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "net/random.h"
+#include "server/http_events.h"
 #include "server/http_internal.h"
 #include "server/log.h"
 
@@ -170,6 +171,8 @@ static uint64_t phase_timeout_us(const struct http *h, enum http_phase phase)
 		return HEAD_TIMEOUT_US;
 	case HTTP_PHASE_BODY:
 		return BODY_TIMEOUT_US;
+	case HTTP_PHASE_EVENTS:
+		return HTTP_EVENTS_STALL_US;
 	default:
 		return (uint64_t)h->ctx.config->http.idle_timeout_ms * 1000;
 	}
@@ -190,6 +193,7 @@ static void on_sweep(void *arg)
 			h->ctx.counters.closed_slow++;
 		connection_shut(c);
 	}
+	http_events_tick(h, now_us);
 	if (h->oldest)
 		loop_timer_arm(h->sweep, now_us + SWEEP_US);
 }
@@ -204,8 +208,9 @@ static void listener_run(struct http_listener *l)
 
 	for (int run = 0; run < RUNS_A_TURN && wait_ms == 0; run++) {
 		l->has_ended_one = false;
+		l->has_resumed = false;
 		MHD_run(l->daemon);
-		if (l->has_ended_one)
+		if (l->has_ended_one || l->has_resumed)
 			continue;
 		if (MHD_get_timeout(l->daemon, &wait_ms) != MHD_YES) {
 			loop_timer_arm(l->timer, UINT64_MAX);
@@ -213,6 +218,12 @@ static void listener_run(struct http_listener *l)
 		}
 	}
 	loop_timer_arm(l->timer, clock_now_us() + wait_ms * 1000);
+}
+
+void http_listener_wake(struct http_listener *l)
+{
+	l->has_resumed = true;
+	loop_timer_arm(l->timer, clock_now_us());
 }
 
 static void on_ready(void *arg, unsigned events)
@@ -300,7 +311,7 @@ static void pem_free(char *text)
 
 static int daemon_start(struct http_listener *l, int fd, const char *cert, const char *key)
 {
-	unsigned flags = MHD_USE_EPOLL | (cert ? MHD_USE_TLS : 0);
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (cert ? MHD_USE_TLS : 0);
 	struct MHD_OptionItem tls[] = {
 		{ MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)cert },
 		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)key },
@@ -508,6 +519,7 @@ void http_destroy(struct http *h)
 {
 	if (!h)
 		return;
+	http_events_end(h);
 	for (int i = 0; i < 2; i++) {
 		struct http_listener *l = &h->listeners[i];
 

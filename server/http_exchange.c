@@ -6,8 +6,10 @@
 #include <strings.h>
 
 #include "server/api.h"
+#include "server/http_events.h"
 #include "server/http_internal.h"
 #include "server/pages.h"
+#include "server/whep.h"
 #include "server/whip.h"
 
 enum {
@@ -179,7 +181,7 @@ static void admit(struct http_exchange *x, struct http_listener *l, const struct
 	const char *fault = framing_fault(f, version);
 	enum http_route_kind kind = x->req.route.kind;
 
-	if (whip_is_route(kind))
+	if (whip_is_route(kind) || whep_is_route(kind))
 		whip_cors(&x->reply);
 	if (fault)
 		answer(x, 400, fault, true);
@@ -191,6 +193,8 @@ static void admit(struct http_exchange *x, struct http_listener *l, const struct
 		       false);
 	else if (whip_is_route(kind))
 		x->is_answered = !whip_admit(ctx, &x->req, &x->reply);
+	else if (whep_is_route(kind))
+		x->is_answered = !whep_admit(ctx, &x->req, &x->reply);
 	else if (api_is_route(kind))
 		x->is_answered = !api_admit(ctx, &x->req, &x->reply);
 	x->body_max = http_body_max(ctx->config, kind, x->req.method);
@@ -204,6 +208,27 @@ static void admit(struct http_exchange *x, struct http_listener *l, const struct
 					   : 2 * UNWANTED_MAX_BYTES;
 }
 
+/* Of an event stream the answer comes piece by piece; of anything else it is there. */
+static struct MHD_Response *response_of(struct http_listener *l, struct MHD_Connection *con,
+					struct http_exchange *x)
+{
+	struct http_reply *r = &x->reply;
+	struct MHD_Response *response = NULL;
+
+	if (r->is_event_stream) {
+		response = http_events_response(l, con, x->req.route.name, x->req.route.number);
+		if (response)
+			return response;
+		http_reply_problem(r, 404, "There is no such event stream, or it has ended.");
+	}
+	response = MHD_create_response_from_buffer(r->body_bytes, (void *)r->body,
+						   r->is_body_static ? MHD_RESPMEM_PERSISTENT
+								     : MHD_RESPMEM_MUST_FREE);
+	if (response)
+		r->body = NULL; /* the response's now */
+	return response;
+}
+
 static enum MHD_Result send_reply(struct http_listener *l, struct MHD_Connection *con,
 				  struct http_exchange *x)
 {
@@ -214,12 +239,9 @@ static enum MHD_Result send_reply(struct http_listener *l, struct MHD_Connection
 	if (r->fields.failed)
 		r->status = 500;
 	assert(r->status >= 100 && r->status < 600);
-	response = MHD_create_response_from_buffer(r->body_bytes, (void *)r->body,
-						   r->is_body_static ? MHD_RESPMEM_PERSISTENT
-								     : MHD_RESPMEM_MUST_FREE);
+	response = response_of(l, con, x);
 	if (!response)
 		return MHD_NO;
-	r->body = NULL; /* the response's now */
 	if (r->type)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, r->type);
 	for (size_t at = 0; !r->fields.failed && at < r->fields.len;) {
@@ -238,7 +260,7 @@ static enum MHD_Result send_reply(struct http_listener *l, struct MHD_Connection
 	return result;
 }
 
-static struct http_connection *connection_of(struct MHD_Connection *con)
+struct http_connection *http_connection_of(struct MHD_Connection *con)
 {
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(con, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -250,7 +272,7 @@ static enum MHD_Result exchange_begin(struct http_listener *l, struct MHD_Connec
 				      const char *url, const char *method, const char *version,
 				      void **exchange)
 {
-	struct http_connection *c = connection_of(con);
+	struct http_connection *c = http_connection_of(con);
 	const union MHD_ConnectionInfo *head =
 	    MHD_get_connection_info(con, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	struct http_exchange *x;
@@ -315,7 +337,7 @@ static enum MHD_Result exchange_finish(struct http_listener *l, struct MHD_Conne
 				       struct http_exchange *x)
 {
 	struct http_context *ctx = &l->http->ctx;
-	struct http_connection *c = connection_of(con);
+	struct http_connection *c = http_connection_of(con);
 
 	if (c)
 		http_connection_enter(l->http, c, HTTP_PHASE_ANSWER);
@@ -325,6 +347,8 @@ static enum MHD_Result exchange_finish(struct http_listener *l, struct MHD_Conne
 		return send_reply(l, con, x);
 	if (whip_is_route(x->req.route.kind))
 		whip_handle(ctx, &x->req, &x->reply);
+	else if (whep_is_route(x->req.route.kind))
+		whep_handle(ctx, &x->req, &x->reply);
 	else if (api_is_route(x->req.route.kind))
 		api_handle(ctx, &x->req, &x->reply);
 	else
@@ -354,7 +378,7 @@ void http_exchange_end(void *cls, struct MHD_Connection *con, void **exchange,
 		       enum MHD_RequestTerminationCode code)
 {
 	struct http_listener *l = cls;
-	struct http_connection *c = connection_of(con);
+	struct http_connection *c = http_connection_of(con);
 	struct http_exchange *x = *exchange;
 
 	(void)code;

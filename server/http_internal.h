@@ -12,7 +12,8 @@ enum http_phase {
 	HTTP_PHASE_HEAD, /* TLS handshake, request line, header fields */
 	HTTP_PHASE_BODY,
 	HTTP_PHASE_ANSWER,
-	HTTP_PHASE_IDLE, /* between requests */
+	HTTP_PHASE_EVENTS, /* an event stream: since it took something last */
+	HTTP_PHASE_IDLE,   /* between requests */
 };
 
 struct http_listener {
@@ -24,6 +25,7 @@ struct http_listener {
 	bool is_admin;
 	bool is_tls;
 	bool has_ended_one; /* a connection, in this run of the library */
+	bool has_resumed;   /* one, since the library ran last */
 };
 
 /* One TCP connection. In a list ordered by since_us, the longest in its phase first. */
@@ -39,6 +41,8 @@ struct http_connection {
 	bool is_closing; /* shut down by us */
 };
 
+struct http_reader; /* http_events.c */
+
 struct http {
 	struct http_context ctx;
 	struct loop *loop;
@@ -46,11 +50,18 @@ struct http {
 	struct http_listener listeners[2]; /* main, admin (daemon NULL when there is none) */
 	struct http_connection *oldest;
 	struct http_connection *newest;
+	struct http_reader *readers;
 	uint32_t connections_max;
 };
 
+/** A connection was resumed: the library has to run, which it does not ask for by itself. */
+void http_listener_wake(struct http_listener *l);
+
 /** The connection begins another phase now. */
 void http_connection_enter(struct http *h, struct http_connection *c, enum http_phase phase);
+
+/** NULL when there was no memory for it. */
+struct http_connection *http_connection_of(struct MHD_Connection *con);
 
 /** libmicrohttpd's callbacks for one request; `cls` is the listener. */
 enum MHD_Result http_exchange_step(void *cls, struct MHD_Connection *con, const char *url,

@@ -5,6 +5,8 @@
 
 #include "server/problem.h"
 
+enum { JSON_MAX_BYTES = 4096 }; /* of the requests of WHEP's extensions */
+
 static const char problem_type[] = "application/problem+json";
 
 void http_reply_field(struct http_reply *r, const char *name, const char *format, ...)
@@ -84,5 +86,8 @@ size_t http_body_max(const struct config *c, enum http_route_kind route, enum ht
 		return c->limits.sdp_bytes;
 	if (method == HTTP_PATCH && route == HTTP_ROUTE_SESSION)
 		return c->limits.sdpfrag_bytes;
+	if (method == HTTP_POST &&
+	    (route == HTTP_ROUTE_SESSION_EVENTS || route == HTTP_ROUTE_SESSION_LAYER))
+		return JSON_MAX_BYTES;
 	return 0;
 }

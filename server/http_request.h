@@ -24,6 +24,7 @@ struct http_counters {
 	uint64_t closed_slow;            /* connections closed: a request took too long */
 	uint64_t closed_idle;            /* connections closed: idle, or to make room */
 	uint64_t connections_open;
+	uint64_t event_readers; /* connections that read an event stream now */
 };
 
 /* Shared by all handlers; the HTTP side owns it. */
@@ -55,8 +56,9 @@ struct http_reply {
 	const char *type; /* Content-Type, NULL: none */
 	const char *body;
 	size_t body_bytes;
-	bool is_body_static; /* else the HTTP side frees it */
-	struct text fields;  /* "Name\0value\0" after each other */
+	bool is_body_static;  /* else the HTTP side frees it */
+	bool is_event_stream; /* the body is the event stream that the route names */
+	struct text fields;   /* "Name\0value\0" after each other */
 };
 
 /** Add a header field. */

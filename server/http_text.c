@@ -66,8 +66,20 @@ static bool take_name(char out[HTTP_STREAM_BYTES], const char *text, const char 
 	return true;
 }
 
+/* All of it is one number. */
+static bool take_number(uint64_t *out, const char *text)
+{
+	size_t len = strspn(text, digits);
+
+	if (len == 0 || len > NUMBER_DIGITS_MAX || text[len] != '\0')
+		return false;
+	*out = strtoull(text, NULL, 10);
+	return true;
+}
+
 static struct http_route session_route(const char *id)
 {
+	static const char events[] = "/events/";
 	struct http_route r = { .kind = HTTP_ROUTE_NONE };
 
 	if (strspn(id, id_chars) != SESSION_ID_CHARS)
@@ -76,18 +88,23 @@ static struct http_route session_route(const char *id)
 		r.kind = HTTP_ROUTE_SESSION;
 	else if (take_name(r.name, id, id_chars, "/status"))
 		r.kind = HTTP_ROUTE_SESSION_STATUS;
+	else if (take_name(r.name, id, id_chars, "/events"))
+		r.kind = HTTP_ROUTE_SESSION_EVENTS;
+	else if (take_name(r.name, id, id_chars, "/layer"))
+		r.kind = HTTP_ROUTE_SESSION_LAYER;
+	else if (strncmp(id + SESSION_ID_CHARS, events, strlen(events)) == 0 &&
+		 take_number(&r.number, id + SESSION_ID_CHARS + strlen(events)) &&
+		 take_name(r.name, id, id_chars, id + SESSION_ID_CHARS))
+		r.kind = HTTP_ROUTE_EVENT_STREAM;
 	return r;
 }
 
 static struct http_route api_session_route(const char *number)
 {
 	struct http_route r = { .kind = HTTP_ROUTE_NONE };
-	size_t len = strspn(number, digits);
 
-	if (len == 0 || len > NUMBER_DIGITS_MAX || number[len] != '\0')
-		return r;
-	r.number = strtoull(number, NULL, 10);
-	r.kind = HTTP_ROUTE_API_SESSION;
+	if (take_number(&r.number, number))
+		r.kind = HTTP_ROUTE_API_SESSION;
 	return r;
 }
 
@@ -142,6 +159,9 @@ const char *http_route_name(enum http_route_kind kind)
 		[HTTP_ROUTE_WHEP] = "whep",
 		[HTTP_ROUTE_SESSION] = "session",
 		[HTTP_ROUTE_SESSION_STATUS] = "session_status",
+		[HTTP_ROUTE_SESSION_EVENTS] = "session_events",
+		[HTTP_ROUTE_EVENT_STREAM] = "event_stream",
+		[HTTP_ROUTE_SESSION_LAYER] = "session_layer",
 		[HTTP_ROUTE_PAGE_DASHBOARD] = "page_dashboard",
 		[HTTP_ROUTE_PAGE_PUBLISH] = "page_publish",
 		[HTTP_ROUTE_PAGE_WATCH] = "page_watch",

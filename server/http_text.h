@@ -30,6 +30,9 @@ enum http_route_kind {
 	HTTP_ROUTE_WHEP,
 	HTTP_ROUTE_SESSION,
 	HTTP_ROUTE_SESSION_STATUS,
+	HTTP_ROUTE_SESSION_EVENTS, /* where event streams are opened */
+	HTTP_ROUTE_EVENT_STREAM,
+	HTTP_ROUTE_SESSION_LAYER,
 	HTTP_ROUTE_PAGE_DASHBOARD,
 	HTTP_ROUTE_PAGE_PUBLISH,
 	HTTP_ROUTE_PAGE_WATCH,
@@ -47,7 +50,7 @@ enum http_route_kind {
 struct http_route {
 	enum http_route_kind kind;
 	char name[HTTP_STREAM_BYTES]; /* stream, session id or file; empty otherwise */
-	uint64_t number;              /* HTTP_ROUTE_API_SESSION */
+	uint64_t number;              /* of a session, or of one of its event streams */
 };
 
 enum http_method http_method_of(const char *text);

@@ -6,6 +6,7 @@
 #ifndef SERVER_LETTER_H
 #define SERVER_LETTER_H
 
+#include "media/choice.h"
 #include "media/clock.h"
 #include "net/addr.h"
 #include "net/mailbox.h"
@@ -20,9 +21,11 @@ enum letter_kind {
 	LETTER_KEYFRAME, /* to, reason, ask: viewers elsewhere want a key frame of an encoding */
 	LETTER_ANCHORS, /* stream (a reference), anchors: the publisher's clock for sender reports */
 	LETTER_FORGET,  /* to, addr: forward this address no more */
+	LETTER_WISH,    /* to, wish: another layer for this viewer */
 	LETTER_STOP,    /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
+	LETTER_LAYERS,    /* stream (a reference), layers: what its publisher sends now */
 	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */
 	LETTER_STOPPED,   /* worker: its thread is about to end */
 };
@@ -43,6 +46,8 @@ struct letter {
 			uint32_t folds;
 			uint8_t encoding;
 		} ask;
+		struct choice_wish wish;
+		struct layer_table layers;
 		struct clock_anchor anchors[STREAM_TRACKS];
 		struct net_addr addr;
 		unsigned worker;

@@ -94,6 +94,8 @@ void metrics_write(const struct http_context *ctx, struct text *out)
 	requests(c, out);
 	gauge(out, "sluice_http_connections", "HTTP connections open.",
 	      (double)c->connections_open);
+	gauge(out, "sluice_http_event_readers", "HTTP connections that read an event stream.",
+	      (double)c->event_readers);
 	gauge(out, "sluice_http_limited_clients", "Addresses the limits keep count of.",
 	      limits_clients(ctx->limits, clock_now_us()));
 	family(out, "sluice_http_refused_total", "counter", "Requests refused, by cause.");

@@ -5,7 +5,7 @@
  * claims it and builds the session; until then nothing of it exists but these bytes.
  *
  * Thread: the agreed part is fixed before the plan enters the directory; only the credentials may
- *         change until the claim, under `lock`, which the claimer takes once. `claim` moves once,
+ *         and the wish may change until the claim, under `lock`, which the claimer takes once. `claim` moves once,
  *         0 → session_ref or 0 → PLAN_GONE, by compare-and-swap. State and statistics are written
  *         by the owning worker, read by control.
  * Memory: counted references; the last one frees.
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "media/answer.h"
+#include "media/choice.h"
 #include "media/mapping.h"
 #include "net/dtls.h"
 #include "net/ice.h"
@@ -59,8 +60,9 @@ struct plan {
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
-	pthread_mutex_t lock; /* of the credentials, the path and the profile */
+	pthread_mutex_t lock; /* of the credentials, the wish, the path and the profile */
 	struct ice_credentials local, remote;
+	struct choice_wish wish; /* viewers: which layer they asked for */
 	struct net_path
 	    path; /* where the peer is, ours and its address; zero before it connected */
 	enum seal_profile profile; /* 0 before it connected */
@@ -84,6 +86,10 @@ struct plan {
 	uint64_t over_us;
 	char first_mid[SDP_MAX_MID_BYTES + 1]; /* of the first bundled m-line, and its kind */
 	enum media_kind first_kind;
+	uint8_t video_line; /* of the offer; of viewers with video */
+	char video_mid[SDP_MAX_MID_BYTES + 1];
+	struct event_stream *events; /* open ones */
+	uint64_t events_opened;
 	char former_ufrag[ICE_UFRAG_MAX_BYTES + 1]; /* in the directory too, after a restart */
 	char ufrag[ICE_UFRAG_MAX_BYTES + 1];        /* the current one of ours */
 	char remote_ufrag[ICE_UFRAG_MAX_BYTES + 1];

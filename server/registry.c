@@ -58,6 +58,10 @@ static void read_letter(struct registry *r, struct letter *letter)
 		registry_on_connected(r, letter->plan);
 		plan_unref(letter->plan);
 		break;
+	case LETTER_LAYERS:
+		registry_on_layers(r, letter->stream, &letter->layers);
+		stream_unref(letter->stream);
+		break;
 	case LETTER_ENDED:
 		on_ended(r, letter);
 		break;
@@ -159,6 +163,7 @@ static void on_tick(void *arg)
 		newer = p->newer;
 		review(r, p, now_us);
 	}
+	registry_events_tick(r);
 	trim_heap(r, now_us);
 	loop_timer_arm(r->timer, now_us + REGISTRY_TICK_US);
 }
@@ -207,6 +212,7 @@ void registry_on_settled(struct registry *r,
 void registry_drain(struct registry *r)
 {
 	r->is_draining = true;
+	registry_events_push(r, NULL, EVENT_RECONNECT);
 }
 
 bool registry_is_ready(const struct registry *r)

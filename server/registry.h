@@ -34,6 +34,16 @@ enum {
 	REGISTRY_ETAG_BYTES = 24, /* without the quotes */
 };
 
+/** A choice of layer as a player writes it; REGISTRY_LAYER_ANY and "" leave it to the relay. */
+enum { REGISTRY_LAYER_ANY = -1, REGISTRY_LAYER_MAX = 7, REGISTRY_NAME_BYTES = 33 };
+struct registry_layer {
+	char media[REGISTRY_NAME_BYTES]; /* m-line of the answer, or mid; "": the video */
+	char rid[REGISTRY_NAME_BYTES];
+	int spatial, temporal;         /* this layer by hand, 0 to REGISTRY_LAYER_MAX */
+	int max_spatial, max_temporal; /* none above it */
+	int max_width, max_height;     /* pixels; 0: no limit */
+};
+
 struct registry_reply {
 	enum registry_status status;
 	char reason[REGISTRY_REASON_BYTES]; /* for a person, when status is not OK */
@@ -63,6 +73,13 @@ void registry_on_settled(struct registry *r,
  *  @param strict   missing and stale tags are refused */
 void registry_patch(struct registry *r, const char *id, const char *frag, size_t len,
 		    const char *if_match, bool strict, struct registry_reply *reply);
+
+/** Have a viewer's video sent in another way from now on.
+ *  @param reason  filled unless REGISTRY_OK and REGISTRY_NOT_FOUND
+ *  @return REGISTRY_OK, REGISTRY_NOT_FOUND (no viewer has that id) or REGISTRY_UNACCEPTABLE */
+enum registry_status registry_select_layer(struct registry *r, const char *id,
+					   const struct registry_layer *layer,
+					   char reason[REGISTRY_REASON_BYTES]);
 
 /** DELETE by the session's owner. @return REGISTRY_OK or REGISTRY_NOT_FOUND */
 enum registry_status registry_end(struct registry *r, const char *id);

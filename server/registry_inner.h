@@ -5,8 +5,10 @@
 #ifndef SERVER_REGISTRY_INNER_H
 #define SERVER_REGISTRY_INNER_H
 
+#include "media/layer_table.h"
 #include "net/loop.h"
 #include "server/candidates.h"
+#include "server/events.h"
 #include "server/registry.h"
 #include "server/worker.h"
 
@@ -22,11 +24,12 @@ enum {
 /* A stream as control knows it. */
 struct stream_entry {
 	struct stream *stream;
-	struct plan *publisher; /* connected and feeding, or about to; a reference */
-	struct plan *incoming;  /* connected, waits for the one before to give the feed back */
-	struct feed *feed;      /* at home while nobody feeds */
-	bool is_feed_away;      /* with the publisher, or on its way from or to it */
-	uint32_t plans;         /* sessions that name it */
+	struct plan *publisher;    /* connected and feeding, or about to; a reference */
+	struct plan *incoming;     /* connected, waits for the one before to give the feed back */
+	struct feed *feed;         /* at home while nobody feeds */
+	bool is_feed_away;         /* with the publisher, or on its way from or to it */
+	uint32_t plans;            /* sessions that name it */
+	struct layer_table layers; /* of its publisher's video; empty: nothing to choose */
 };
 
 struct registry {
@@ -51,6 +54,10 @@ struct registry {
 	struct plan *oldest, *newest;
 	uint32_t plan_count, over_count, unclaimed;
 	uint64_t next_number;
+
+	struct event_stream *oldest_events, *newest_events;
+	uint32_t event_streams;
+	uint64_t events_sent;
 
 	void (*on_settled)(void *arg, const uint8_t client[16]);
 	void *on_settled_arg;
@@ -105,6 +112,27 @@ void registry_drop_unused_stream(struct registry *r, const char *name);
 void registry_on_connected(struct registry *r, struct plan *plan);
 void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed);
 void registry_free_streams(struct registry *r);
+
+/* registry_events.c */
+/** To all event streams of a stream; NULL: of all streams. */
+void registry_events_push(struct registry *r, const struct stream *stream, enum event_kind kind);
+/** The session has ended, and with it its event streams. */
+void registry_events_end(struct plan *p);
+void registry_events_tick(struct registry *r);
+
+/* registry_layers.c */
+/** What the publisher sends now. */
+void registry_on_layers(struct registry *r, const struct stream *stream,
+			const struct layer_table *table);
+/** Nobody publishes it any more. */
+void registry_forget_layers(struct registry *r, struct stream_entry *e);
+bool registry_has_layers(const struct stream_entry *e);
+/** One layer as the API and the event show it; NULL without memory. */
+json_t *registry_layer_json(const struct stream_entry *e, const struct layer_option *o);
+/** A list of them, the costliest first. */
+json_t *registry_layers_json(const struct stream_entry *e);
+/** The same under the m-line of the viewer's video. */
+json_t *registry_layers_event(const struct plan *p, const struct stream_entry *e);
 
 /** Post LETTER_CLOSE to whoever serves the plan. */
 void registry_close_plan(struct registry *r, struct plan *plan, enum transport_reason reason);

@@ -209,6 +209,10 @@ static void registry_own(const struct registry *r, struct text *out)
 	text_printf(out, "sluice_sessions_open %u\n", r->plan_count - r->over_count);
 	head(out, "sluice_plans_unclaimed", "gauge", "Sessions nobody has come for yet.");
 	text_printf(out, "sluice_plans_unclaimed %u\n", r->unclaimed);
+	head(out, "sluice_event_streams", "gauge", "Event streams of viewers' sessions.");
+	text_printf(out, "sluice_event_streams %u\n", r->event_streams);
+	head(out, "sluice_events_sent_total", "counter", "Events that event streams delivered.");
+	text_printf(out, "sluice_events_sent_total %llu\n", (unsigned long long)r->events_sent);
 	head(out, "sluice_transports", "gauge", "Transports in memory.");
 	text_printf(out, "sluice_transports %u\n", transports.transports);
 	head(out, "sluice_ssl_objects", "gauge", "TLS library objects in memory.");

@@ -145,6 +145,7 @@ void registry_plan_over(struct registry *r, struct plan *p)
 	if (p->is_over)
 		return;
 	registry_settle(r, p);
+	registry_events_end(p);
 	p->is_over = true;
 	p->over_us = clock_now_us();
 	r->over_count++;

@@ -294,6 +294,9 @@ static void plan_viewer(struct registry *r, struct stream_entry *e, const struct
 		if (m->is_accepted)
 			fill_mapping(&p->tracks[kind].mapping, m);
 	}
+	p->wish = (struct choice_wish){ CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0 };
+	p->video_line = n->media[MEDIA_VIDEO].m_line;
+	memcpy(p->video_mid, n->media[MEDIA_VIDEO].mid, sizeof(p->video_mid));
 	if (!copy_remote(p, n)) {
 		registry_refuse(reply, REGISTRY_UNACCEPTABLE,
 				"ice-ufrag is longer than 32 or ice-pwd longer than 64 characters");

@@ -170,6 +170,7 @@ void registry_on_connected(struct registry *r, struct plan *plan)
 		return; /* its end is in the mail */
 	if (!e->publisher) {
 		e->publisher = plan_ref(plan);
+		registry_events_push(r, e->stream, EVENT_ACTIVE);
 		send_feed(r, e);
 		return;
 	}
@@ -187,6 +188,8 @@ static void next_publisher(struct registry *r, struct stream_entry *e)
 	plan_unref(e->publisher);
 	e->publisher = e->incoming;
 	e->incoming = NULL;
+	registry_forget_layers(r, e);
+	registry_events_push(r, e->stream, e->publisher ? EVENT_ACTIVE : EVENT_INACTIVE);
 	if (e->publisher)
 		send_feed(r, e);
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "server/problem.h"
+#include "server/whep.h"
 
 static const char sdp_type[] = "application/sdp";
 static const char sdpfrag_type[] = "application/trickle-ice-sdpfrag";
@@ -237,6 +238,8 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 				 "POST, PATCH, DELETE, OPTIONS");
 		http_reply_field(reply, "Cache-Control", "no-store");
 		ice_links(ctx, reply);
+		if (req->route.kind == HTTP_ROUTE_WHEP)
+			whep_links(reply, answer.session_id);
 		take_body(&answer, reply, 201, sdp_type);
 	}
 	free(answer.body);

@@ -1,10 +1,12 @@
-/* Request targets and header fields: the first byte chooses the reader. */
+/* Request targets, header fields and JSON bodies: the first byte chooses the reader. */
 #include <assert.h>
 #include <jansson.h>
 
+#include "server/events.h"
 #include "server/http_text.h"
 #include "server/log.h"
 #include "server/problem.h"
+#include "server/whep.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,7 +23,8 @@ static void check_route(const char *text)
 	if (r.kind == HTTP_ROUTE_WHIP || r.kind == HTTP_ROUTE_WHEP ||
 	    r.kind == HTTP_ROUTE_PAGE_FILE)
 		assert(r.name[0] != '\0');
-	if (r.kind == HTTP_ROUTE_SESSION || r.kind == HTTP_ROUTE_SESSION_STATUS)
+	if (r.kind == HTTP_ROUTE_SESSION || r.kind == HTTP_ROUTE_SESSION_STATUS ||
+	    whep_is_route(r.kind))
 		assert(strlen(r.name) == 22);
 }
 
@@ -52,6 +55,33 @@ static void check_client(const char *text)
 	http_client_ip(ip, peer, text, &nobody);
 	assert(memcmp(ip, peer, 16) == 0);
 	http_client_ip(ip, peer, text, &trusted);
+}
+
+static void check_number(int number, int max, int none)
+{
+	assert(number == none || (number >= 0 && number <= max));
+}
+
+static void check_bodies(const char *body, size_t len)
+{
+	char reason[REGISTRY_REASON_BYTES] = "";
+	uint32_t wanted = whep_read_events(body, len, reason);
+	struct registry_layer layer;
+
+	assert((wanted & ~(uint32_t)EVENTS_ALL) == 0 && (wanted || reason[0]));
+	reason[0] = '\0';
+	if (!whep_read_layer(body, len, &layer, reason)) {
+		assert(reason[0]);
+		return;
+	}
+	check_number(layer.spatial, REGISTRY_LAYER_MAX, REGISTRY_LAYER_ANY);
+	check_number(layer.temporal, REGISTRY_LAYER_MAX, REGISTRY_LAYER_ANY);
+	check_number(layer.max_spatial, REGISTRY_LAYER_MAX, REGISTRY_LAYER_ANY);
+	check_number(layer.max_temporal, REGISTRY_LAYER_MAX, REGISTRY_LAYER_ANY);
+	check_number(layer.max_width, UINT16_MAX, 0);
+	check_number(layer.max_height, UINT16_MAX, 0);
+	assert(memchr(layer.rid, '\0', sizeof(layer.rid)));
+	assert(memchr(layer.media, '\0', sizeof(layer.media)));
 }
 
 /* Whatever a reason or a name holds, the answer is JSON and the log stays one line. */
@@ -85,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(text);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';
-	switch (data[0] % 4) {
+	switch (data[0] % 5) {
 	case 0:
 		check_route(text);
 		break;
@@ -94,6 +124,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		check_client(text);
+		break;
+	case 3:
+		check_bodies(text, size - 1);
 		break;
 	default:
 		check_written(text);

@@ -135,3 +135,108 @@ void registry_double_settle(const uint8_t client[16])
 {
 	settled(settled_arg, client);
 }
+
+/* --- event streams ----------------------------------------------------------------------- */
+
+enum { WAITING_MAX = 4096 };
+
+static struct event_stream {
+	void (*on_ready)(void *arg);
+	void *arg;
+	const char *waiting[WAITING_MAX];
+	unsigned read, written;
+	bool is_over;
+} events;
+
+enum registry_status registry_select_layer(struct registry *r, const char *id,
+					   const struct registry_layer *layer,
+					   char reason[REGISTRY_REASON_BYTES])
+{
+	(void)r;
+	note(d->id, id);
+	d->layer = *layer;
+	if (!d->has_sessions)
+		return REGISTRY_NOT_FOUND;
+	if (d->layer_status != REGISTRY_OK)
+		snprintf(reason, REGISTRY_REASON_BYTES, "no such layer");
+	return d->layer_status;
+}
+
+enum registry_status registry_events_open(struct registry *r, const char *id, uint32_t wanted,
+					  uint64_t *number)
+{
+	(void)r;
+	note(d->id, id);
+	d->wanted = wanted;
+	*number = 1;
+	if (!d->has_sessions)
+		return REGISTRY_NOT_FOUND;
+	d->has_stream = !d->is_full;
+	return d->is_full ? REGISTRY_FULL : REGISTRY_OK;
+}
+
+enum registry_status registry_events_close(struct registry *r, const char *id, uint64_t number)
+{
+	(void)r;
+	(void)id;
+	if (!d->has_stream || number != 1)
+		return REGISTRY_NOT_FOUND;
+	d->has_stream = false;
+	registry_double_events_end();
+	return REGISTRY_OK;
+}
+
+struct event_stream *registry_events_attach(struct registry *r, const char *id, uint64_t number,
+					    void (*on_ready)(void *arg), void *arg)
+{
+	void (*former)(void *arg) = events.on_ready;
+	void *former_arg = events.arg;
+
+	(void)r;
+	(void)id;
+	if (!d->has_stream || number != 1)
+		return NULL;
+	events = (struct event_stream){ .on_ready = on_ready, .arg = arg };
+	d->readers++;
+	if (former)
+		former(former_arg);
+	return &events;
+}
+
+char *event_stream_read(struct event_stream *s, const void *arg, size_t *len)
+{
+	char *text;
+
+	if (s->arg != arg || s->read == s->written)
+		return NULL;
+	text = strdup(s->waiting[s->read++ % WAITING_MAX]);
+	*len = strlen(text);
+	d->event_reads++;
+	return text;
+}
+
+bool event_stream_is_over(const struct event_stream *s, const void *arg)
+{
+	return s->arg != arg || (s->is_over && s->read == s->written);
+}
+
+void event_stream_detach(struct event_stream *s, const void *arg)
+{
+	d->readers--;
+	if (s->arg == arg)
+		*s = (struct event_stream){ .is_over = true };
+}
+
+void registry_double_event(const char *text)
+{
+	events.waiting[events.written++ % WAITING_MAX] = text;
+	if (events.on_ready)
+		events.on_ready(events.arg);
+}
+
+void registry_double_events_end(void)
+{
+	events.is_over = true;
+	if (events.on_ready)
+		events.on_ready(events.arg);
+}

@@ -3,6 +3,7 @@
 #ifndef TESTS_HTTP_KIT_REGISTRY_H
 #define TESTS_HTTP_KIT_REGISTRY_H
 
+#include "server/events.h"
 #include "server/registry.h"
 
 enum { DOUBLE_TEXT_BYTES = 128 };
@@ -19,10 +20,20 @@ struct registry_double {
 	size_t body_bytes;
 	uint64_t number;
 	bool is_strict;
+	struct registry_layer layer;       /* asked for */
+	enum registry_status layer_status; /* what a choice of layer is answered */
+	uint32_t wanted;                   /* kinds of event asked for */
+	bool is_full;                      /* of event streams */
+	bool has_stream;                   /* event stream 1 exists */
+	unsigned event_reads, readers;
 };
 
 /** Call what registry_on_settled() was given. */
 void registry_double_settle(const uint8_t client[16]);
+
+/** An event for whoever reads event stream 1, and its end; in the relay's thread. */
+void registry_double_event(const char *text);
+void registry_double_events_end(void);
 
 extern struct registry_double registry_double;
 

@@ -17,21 +17,26 @@ static struct config *config;
 static struct loop_waker *waker;
 static pthread_t thread;
 
-static struct config *next; /* for relay_reload(), then NULL again */
-static sem_t reloaded;
+static struct config *next;     /* for relay_reload(), then NULL again */
+static void (*next_task)(void); /* for relay_do(), likewise */
+static sem_t done;
 
 static void on_wake(void *arg)
 {
 	(void)arg;
-	if (!next) {
+	if (next_task) {
+		next_task();
+	} else if (next) {
+		cr_assert_eq(http_reload(http, next), 0);
+		config_destroy(config);
+		config = next;
+	} else {
 		loop_stop(loop);
 		return;
 	}
-	cr_assert_eq(http_reload(http, next), 0);
-	config_destroy(config);
-	config = next;
+	next_task = NULL;
 	next = NULL;
-	sem_post(&reloaded);
+	sem_post(&done);
 }
 
 static void *run(void *arg)
@@ -74,14 +79,25 @@ void relay_stop(void)
 	config_destroy(config);
 }
 
+static void wake_and_wait(void)
+{
+	cr_assert_eq(sem_init(&done, 0, 0), 0);
+	loop_wake(waker);
+	while (sem_wait(&done))
+		;
+	sem_destroy(&done);
+}
+
 void relay_reload(const char *yaml)
 {
-	cr_assert_eq(sem_init(&reloaded, 0, 0), 0);
 	next = config_of(yaml);
-	loop_wake(waker);
-	while (sem_wait(&reloaded))
-		;
-	sem_destroy(&reloaded);
+	wake_and_wait();
+}
+
+void relay_do(void (*task)(void))
+{
+	next_task = task;
+	wake_and_wait();
 }
 
 uint16_t relay_port(void)

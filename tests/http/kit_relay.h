@@ -14,6 +14,8 @@ void relay_start(const char *yaml);
 void relay_stop(void);
 /** Another configuration for the running relay; returns when it is in force. */
 void relay_reload(const char *yaml);
+/** Run `task` in the relay's thread; returns when it is done. */
+void relay_do(void (*task)(void));
 uint16_t relay_port(void);
 uint16_t relay_admin_port(void);
 

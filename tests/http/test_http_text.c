@@ -67,6 +67,17 @@ Test(http_text, routes_are_told_apart)
 		{ "/session/0123456789abcdefghijkl", HTTP_ROUTE_SESSION, "0123456789abcdefghijkl" },
 		{ "/session/0123456789abcdefghijkl/status", HTTP_ROUTE_SESSION_STATUS,
 		  "0123456789abcdefghijkl" },
+		{ "/session/0123456789abcdefghijkl/events", HTTP_ROUTE_SESSION_EVENTS,
+		  "0123456789abcdefghijkl" },
+		{ "/session/0123456789abcdefghijkl/events/7", HTTP_ROUTE_EVENT_STREAM,
+		  "0123456789abcdefghijkl" },
+		{ "/session/0123456789abcdefghijkl/layer", HTTP_ROUTE_SESSION_LAYER,
+		  "0123456789abcdefghijkl" },
+		{ "/session/0123456789abcdefghijkl/events/", HTTP_ROUTE_NONE, "" },
+		{ "/session/0123456789abcdefghijkl/events/-7", HTTP_ROUTE_NONE, "" },
+		{ "/session/0123456789abcdefghijkl/events/7/", HTTP_ROUTE_NONE, "" },
+		{ "/session/0123456789abcdefghijkl/events/1234567890123456789", HTTP_ROUTE_NONE,
+		  "" },
 		{ "/session/0123456789abcdefghijkl/", HTTP_ROUTE_NONE, "" },
 		{ "/session/0123456789abcdefghijk", HTTP_ROUTE_NONE, "" },
 		{ "/session/0123456789abcdefghij.l", HTTP_ROUTE_NONE, "" },
@@ -86,6 +97,7 @@ Test(http_text, routes_are_told_apart)
 			cr_expect_str_eq(r.name, rows[i].name);
 	}
 	cr_expect_eq(http_route_of("/api/sessions/18").number, 18);
+	cr_expect_eq(http_route_of("/session/0123456789abcdefghijkl/events/18").number, 18);
 }
 
 Test(http_text, every_route_has_a_name_for_metrics)
