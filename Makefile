@@ -57,6 +57,7 @@ needs_loadgen := loadgen net media config pool
 needs_tools   := tools pool
 needs_bench   := bench loadgen net pool
 needs_http    := $(needs_server)
+needs_sim     := tools media pool
 LINK_ORDER    := bench tools loadgen server net media config pool
 
 objs     = $(patsubst %.c,$(B)/%.o,$(wildcard $(addsuffix /*.c,$(1))))
@@ -113,7 +114,7 @@ help:
 	@echo 'make check      unit tests (CRITERION="--filter nack/*" passes arguments on)'
 	@echo 'make run-unit-media      unit tests of one folder'
 	@echo 'make stress V=tsan       threads under ThreadSanitizer'
-	@echo 'make sim        whole relays and their peers in memory, seeded, on a fake clock'
+	@echo 'make sim        whole relays, peers and bad links in memory, seeded, on a fake clock'
 	@echo 'make e2e        real sockets, real clients;  make browser: Chromium'
 	@echo 'make interop    every client of docs/interop.md, which it writes anew'
 	@echo 'make fuzz       every fuzzer, FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) each;  make run-fuzz_stun: one'
@@ -152,7 +153,7 @@ FAULTS_net := sendmmsg sendmsg srtp_create $(if $(LIB_ipsecmb),alloc_mb_mgr)
 # tests/server runs whole relays on wires of its own (kit_wire.h).
 FAULTS_server := sendmmsg sendmsg pthread_mutex_lock
 , := ,
-UNITS  := $(foreach l,$(LAYERS) tools http,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
+UNITS  := $(foreach l,$(LAYERS) tools http sim,$(if $(wildcard tests/$(l)/test_*.c),$(l)))
 
 # tests/http drives the HTTP side to every answer of a registry it brings itself, so it is a program
 # apart from tests/server.
@@ -201,8 +202,10 @@ SELF_JUDGING := $(call names,$(STRESS))
 $(SELF_JUDGING:%=run-%): run-%: $(B)/%
 	TSAN_OPTIONS=halt_on_error=1 timeout 300 $< $(judge)
 stress: $(addprefix run-,$(call names,$(STRESS)))
+# Whole relays in memory, and what looks after a link with a simulated one; pictures in build/sim.
 sim: CRITERION := --filter plane*/*
-sim: run-unit-server
+sim: run-unit-server run-unit-sim
+run-unit-sim: CRITERION :=
 
 tools: $(addprefix $(BUILD)/,$(call names,$(TOOLS)))
 
