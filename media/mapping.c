@@ -16,6 +16,8 @@ static const uint8_t value_bytes[MAPPING_EXTS] = {
 	[MAPPING_CAPTURE_TIME] = 16, /* 8 without the capture clock's offset */
 };
 
+enum { DESCRIPTOR_FIXED_BYTES = 3 }; /* flags, template id, frame number */
+
 void mapping_init(struct mapping *m)
 {
 	memset(m, 0, sizeof(*m));
@@ -162,4 +164,22 @@ size_t mapping_write_header(const struct mapping *m, const struct slab *s, uint8
 	assert(at <= out + RTP_HEADER_BYTES + block);
 	memset(at, 0, (size_t)(out + RTP_HEADER_BYTES + block - at));
 	return RTP_HEADER_BYTES + block;
+}
+
+void mapping_shift_frame(const struct mapping *m, const struct slab *s, uint8_t *header,
+			 uint16_t shift)
+{
+	uint8_t *at = header + RTP_HEADER_BYTES + RTP_EXT_HEADER_BYTES;
+	const void *value;
+
+	if (m->ext_ids[MAPPING_DESCRIPTOR] == 0 ||
+	    value_of(m, s, MAPPING_DESCRIPTOR, &value) < DESCRIPTOR_FIXED_BYTES)
+		return;
+	for (size_t i = 0; i < MAPPING_DESCRIPTOR; i++) {
+		size_t bytes = m->ext_ids[i] ? value_of(m, s, (enum mapping_ext)i, &value) : 0;
+
+		at += bytes ? bytes + 1 + m->is_two_byte : 0;
+	}
+	at += 1 + m->is_two_byte + 1; /* the element's head, then flags and template id */
+	be16_write(at, (uint16_t)(be16_read(at) + shift));
 }

@@ -106,6 +106,17 @@ static inline void mapping_make_rtx(const struct mapping *m, uint8_t *header, ui
 	header[1] = (uint8_t)((header[1] & 0x80) | m->rtx_types[codec]);
 }
 
+/** The payload is padding alone, which ends nothing. */
+static inline void mapping_set_padding(uint8_t *header)
+{
+	header[0] |= 0x20;
+	header[1] &= 0x7f;
+}
+
+/** Add to the frame number in the dependency descriptor, if `header`, written for this packet, has one. */
+void mapping_shift_frame(const struct mapping *m, const struct slab *s, uint8_t *header,
+			 uint16_t shift);
+
 /** Where layers are dropped, the last packet forwarded of a picture ends it. */
 static inline void mapping_set_marker(uint8_t *header)
 {

@@ -15,6 +15,9 @@ enum {
 	KEYFRAME_FOLD_US = 20000,   /* requests of viewers here, before they travel */
 	KEYFRAME_AGAIN_US = 500000, /* while viewers still wait for one */
 	FIRST_VIEWERS = 16,
+	/* So long, or 2.5 of its frames' intervals, an encoding may be silent while others go on. */
+	SILENCE_US = 350000,
+	INTERVAL_MAX_US = 400000,
 };
 
 /* --- making ------------------------------------------------------------------------------ */
@@ -199,6 +202,21 @@ static void release_video(struct branch *b, struct branch_track *t, const struct
 	branch_arm(b);
 }
 
+static void note_video(struct branch *b, struct branch_track *t, const struct media_packet *p)
+{
+	uint64_t now_us = b->worker->now_us;
+
+	if (p->timestamp != t->newest_timestamp && t->newest_us) {
+		uint64_t gap_us = now_us - t->newest_us;
+
+		if (gap_us > INTERVAL_MAX_US)
+			gap_us = INTERVAL_MAX_US;
+		t->interval_us = (uint32_t)((t->interval_us * 7 + gap_us) / 8);
+	}
+	t->newest_timestamp = p->timestamp;
+	b->video_us = t->newest_us = now_us;
+}
+
 void branch_on_packet(struct branch *b, struct slab *slab)
 {
 	const struct media_packet packet = *packet_of(slab);
@@ -213,6 +231,7 @@ void branch_on_packet(struct branch *b, struct slab *slab)
 	switch (history_put(t->history, slab, b->worker->now_us)) {
 	case HISTORY_NEWEST:
 		if (packet_has(&packet, PACKET_VIDEO)) {
+			note_video(b, t, &packet);
 			release_video(b, t, &packet);
 		} else {
 			t->release = packet.index;
@@ -226,6 +245,38 @@ void branch_on_packet(struct branch *b, struct slab *slab)
 		return;
 	}
 }
+
+/* --- encodings --------------------------------------------------------------------------- */
+
+bool branch_is_live(const struct branch *b, unsigned encoding)
+{
+	const struct branch_track *t = &b->tracks[stream_lane(MEDIA_VIDEO, encoding)];
+	uint64_t silent_us = b->video_us - t->newest_us;
+
+	return t->newest_us &&
+	       (silent_us <= SILENCE_US || silent_us <= t->interval_us * UINT64_C(5) / 2);
+}
+
+unsigned branch_live_encoding(const struct branch *b, unsigned encoding)
+{
+	for (unsigned e = encoding + 1; e-- > 0;)
+		if (branch_is_live(b, e))
+			return e;
+	for (unsigned e = encoding + 1; e < STREAM_ENCODINGS; e++)
+		if (branch_is_live(b, e))
+			return e;
+	return encoding;
+}
+
+unsigned branch_best_encoding(const struct branch *b)
+{
+	for (unsigned e = STREAM_ENCODINGS; e-- > 0;)
+		if (branch_is_live(b, e))
+			return e;
+	return 0;
+}
+
+/* --- the rest ---------------------------------------------------------------------------- */
 
 void branch_expire(struct branch *b, uint64_t now_us)
 {
@@ -281,7 +332,7 @@ void branch_arm(struct branch *b)
 {
 	uint64_t due_us = b->pace_due_us;
 
-	for (unsigned i = MEDIA_VIDEO; i < b->lanes; i++) {
+	for (unsigned i = MEDIA_VIDEO; i < STREAM_LANES; i++) {
 		uint64_t lane_us = lane_due_us(b, &b->tracks[i]);
 
 		if (lane_us < due_us)

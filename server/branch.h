@@ -16,9 +16,9 @@ struct viewer;
 enum { BRANCH_TEMPLATE_PKTS = 64, BRANCH_TEMPLATE_BYTES = 72 };
 
 /* Headers as one mapping writes them, kept for the packets of the running passes. A packet's
- * header never changes, so an entry is right whenever its index is. */
+ * header never changes, so an entry is right whenever its key is. */
 struct header_template {
-	uint64_t index; /* 0: empty */
+	uint64_t key; /* index and encoding; 0: empty */
 	uint8_t bytes;
 	uint8_t header[BRANCH_TEMPLATE_BYTES];
 };
@@ -40,7 +40,10 @@ struct branch_track {
 	uint64_t held_from_us, hold_due_us;
 
 	/* Video. */
-	uint32_t waiting; /* viewers that wait for a key frame of it */
+	uint64_t newest_us; /* when its newest packet came here; 0: none did */
+	uint32_t newest_timestamp;
+	uint32_t interval_us; /* between its frames, smoothed */
+	uint32_t waiting;     /* viewers that wait for a key frame of it */
 	uint64_t keyframe_due_us;
 	struct trigger keyframe; /* requests of this worker's viewers, folded before they travel */
 };
@@ -49,7 +52,8 @@ struct branch {
 	struct worker *worker;
 	struct stream *stream; /* a reference */
 	struct branch_track tracks[STREAM_LANES];
-	unsigned lanes; /* of these, those that may have something to send */
+	unsigned lanes;    /* of these, those that may have something to send */
+	uint64_t video_us; /* when the newest packet of any encoding came here */
 	struct clock_anchor anchors[STREAM_TRACKS];
 	struct viewer **viewers;
 	uint32_t viewer_count, viewer_cap;
@@ -89,6 +93,13 @@ void branch_want_pass(struct branch *b);
 void branch_want_keyframe(struct branch *b, unsigned encoding, uint32_t reason);
 /** What of that is due. */
 void branch_run_keyframes(struct branch *b);
+
+/** Do packets of that encoding come? It is silent when others go on without it. */
+bool branch_is_live(const struct branch *b, unsigned encoding);
+/** The nearest one that is live, lower ones first; `encoding` itself when none is. */
+unsigned branch_live_encoding(const struct branch *b, unsigned encoding);
+/** The best one that is live; 0 when none is. */
+unsigned branch_best_encoding(const struct branch *b);
 
 /** The video's lane of an encoding. */
 static inline struct branch_track *branch_video(struct branch *b, unsigned encoding)

@@ -65,8 +65,6 @@ void branch_run_keyframes(struct branch *b)
 
 void branch_want_keyframe(struct branch *b, unsigned encoding, uint32_t reason)
 {
-	if (stream_lane(MEDIA_VIDEO, encoding) >= b->lanes)
-		b->lanes = stream_lane(MEDIA_VIDEO, encoding) + 1;
 	(void)trigger_request(&branch_video(b, encoding)->keyframe, b->worker->now_us, reason, 1);
 	run_trigger(b, encoding);
 	branch_arm(b);

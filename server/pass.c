@@ -48,17 +48,18 @@ static bool start_track(struct viewer *v, unsigned kind)
 	t->late_seen = history_late_count(h);
 	t->is_started = true;
 	if (kind == MEDIA_VIDEO)
-		branch_video(v->branch, 0)->waiting--;
+		viewer_wait_for(v, VIEWER_NO_KEYFRAME);
 	return true;
 }
 
-static bool send_packet(struct viewer *v, struct viewer_track *t, struct slab *slab)
+bool pass_send_packet(struct viewer *v, struct viewer_track *t, struct slab *slab,
+		      const struct numbering_place *place)
 {
 	const struct media_packet *p = packet_of_const(slab);
 
 	if (!mapping_has_codec(&t->templates->mapping, p->codec))
 		return true; /* a codec that this viewer did not agree to */
-	if (!pass_queue(v, t, slab, false))
+	if (!pass_queue(v, t, slab, place, false))
 		return false;
 	reports_tx_on_packet(&t->sent, p->payload_bytes);
 	resend_share_earn(&v->share, slab->len);
@@ -72,7 +73,7 @@ static bool send_late(struct viewer *v, struct viewer_track *t, const struct his
 
 	while ((slab = history_next_late(h, &seen, t->cursor)) != NULL) {
 		if (packet_of_const(slab)->index >= t->resend.first_index &&
-		    !send_packet(v, t, slab))
+		    !pass_send_packet(v, t, slab, NULL))
 			return false;
 		t->late_seen = seen;
 	}
@@ -81,7 +82,7 @@ static bool send_late(struct viewer *v, struct viewer_track *t, const struct his
 }
 
 /* How many packets the viewer may get in this visit. */
-static unsigned visit_limit(struct viewer *v, struct viewer_track *t, uint64_t to)
+unsigned pass_limit(struct viewer *v, struct viewer_track *t, uint64_t to)
 {
 	uint64_t now_us = v->session->worker->now_us;
 
@@ -110,6 +111,13 @@ static void count_passed_over(struct viewer *v, const struct viewer_track *t,
 			    (oldest < next ? oldest : next) - t->cursor - 1);
 }
 
+void pass_advance(struct viewer *v, struct viewer_track *t, const struct history *h, uint64_t index)
+{
+	if (index != t->cursor + 1)
+		count_passed_over(v, t, h, index);
+	t->cursor = index;
+}
+
 /* @return false: blocked; the cursor says how far it came */
 static bool send_track(struct viewer *v, unsigned kind)
 {
@@ -123,18 +131,25 @@ static bool send_track(struct viewer *v, unsigned kind)
 		return true;
 	if (!send_late(v, t, h))
 		return false;
-	limit = kind == MEDIA_VIDEO ? visit_limit(v, t, to) : UINT32_MAX;
+	limit = kind == MEDIA_VIDEO ? pass_limit(v, t, to) : UINT32_MAX;
 	while (limit-- && (slab = history_next(h, t->cursor)) != NULL &&
 	       packet_of_const(slab)->index <= to) {
 		uint64_t index = packet_of_const(slab)->index;
 
-		if (!send_packet(v, t, slab))
+		if (!pass_send_packet(v, t, slab, NULL))
 			return false;
-		if (index != t->cursor + 1)
-			count_passed_over(v, t, h, index);
-		t->cursor = index;
+		pass_advance(v, t, h, index);
 	}
 	return true;
+}
+
+static bool send_video(struct viewer *v)
+{
+	bool has_choice = v->layers || v->branch->lanes > MEDIA_VIDEO + 1;
+
+	if (!has_choice || !v->tracks[MEDIA_VIDEO].templates || viewer_open_layers(v))
+		return send_track(v, MEDIA_VIDEO);
+	return pass_send_layers(v);
 }
 
 static bool visit(struct viewer *v)
@@ -144,7 +159,7 @@ static bool visit(struct viewer *v)
 	if (lifetime_is_closed(&transport->life))
 		return true;
 	/* Video first: pending audio rides as the last, shorter segment. */
-	return send_track(v, MEDIA_VIDEO) && send_track(v, MEDIA_AUDIO);
+	return send_video(v) && send_track(v, MEDIA_AUDIO);
 }
 
 /* --- the pass ---------------------------------------------------------------------------- */

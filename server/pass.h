@@ -5,6 +5,7 @@
 #ifndef SERVER_PASS_H
 #define SERVER_PASS_H
 
+#include "media/numbering.h"
 #include "server/viewer.h"
 
 struct pass_batch;
@@ -23,8 +24,10 @@ enum pass_status {
 enum pass_status pass_run(struct branch *b, uint64_t until_us);
 
 /** Send one packet again: as RTX where negotiated, else the same bytes once more.
+ *  @param place of viewers with layers, of the video; else NULL
  *  @return false when there was no room for it */
-bool pass_resend(struct viewer *v, unsigned track, struct slab *slab);
+bool pass_resend(struct viewer *v, unsigned track, struct slab *slab,
+		 const struct numbering_place *place);
 
 /** Seal what pass_resend() gathered: before anything may be evicted from a history, and before
  *  the arena is sent. */

@@ -7,12 +7,17 @@
 #include "media/rtx.h"
 #include "server/pass_inner.h"
 
-enum { BATCH_JOBS = 64 };
+enum {
+	BATCH_JOBS = 64,
+	TEMPLATE_ENCODING_SHIFT = 56, /* indices have fewer bits than that */
+	TEMPLATE_STRIDE = BRANCH_TEMPLATE_PKTS / STREAM_ENCODINGS, /* encodings count alike */
+	SUBSTITUTE_BYTES = 16, /* padding in place of a packet that is not wanted */
+};
 
 struct pass_batch {
 	unsigned count;
 	struct seal_job jobs[BATCH_JOBS];
-	uint8_t leads[BATCH_JOBS][RTX_OSN_BYTES];
+	uint8_t leads[BATCH_JOBS][RTX_OSN_BYTES + NUMBERING_LEAD_BYTES];
 	uint8_t headers[BATCH_JOBS][MAPPING_HEADER_MAX_BYTES + 3];
 };
 
@@ -40,18 +45,20 @@ void pass_finish(struct worker *w)
 /* A copy of the packet's header as this mapping writes it. @return its length */
 static size_t copy_header(struct templates *t, const struct slab *slab, uint8_t *out)
 {
-	uint64_t index = packet_of_const(slab)->index;
-	struct header_template *entry = &t->entries[index % BRANCH_TEMPLATE_PKTS];
+	const struct media_packet *p = packet_of_const(slab);
+	uint64_t key = p->index | (uint64_t)p->encoding << TEMPLATE_ENCODING_SHIFT;
+	struct header_template *entry =
+	    &t->entries[(p->index + p->encoding * TEMPLATE_STRIDE) % BRANCH_TEMPLATE_PKTS];
 	size_t bytes;
 
-	if (entry->index == index) {
+	if (entry->key == key) {
 		memcpy(out, entry->header, entry->bytes);
 		return entry->bytes;
 	}
 	bytes = mapping_write_header(&t->mapping, slab, out);
 	if (bytes <= BRANCH_TEMPLATE_BYTES) {
 		memcpy(entry->header, out, bytes);
-		entry->index = index;
+		entry->key = key;
 		entry->bytes = (uint8_t)bytes;
 	}
 	return bytes;
@@ -70,16 +77,54 @@ static uint8_t *take_room(struct viewer *v, struct worker_socket *socket, size_t
 	return place;
 }
 
-/* One packet for one viewer: header, place, job. @return false: blocked, nothing was done */
-bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab, bool as_rtx)
+/* Make the packet what it is to a viewer with layers: a pure function of the packet and its place, so
+ * that a repeat is the same. @return bytes written to `lead` */
+static size_t shape(const struct viewer_track *t, const struct slab *slab,
+		    const struct numbering_place *place, struct seal_job *job, uint8_t *header,
+		    uint8_t *lead)
+{
+	static const uint8_t padding[SUBSTITUTE_BYTES] = { [SUBSTITUTE_BYTES - 1] =
+							       SUBSTITUTE_BYTES };
+	const struct media_packet *p = packet_of_const(slab);
+	size_t bytes;
+
+	if (!pass_is_wanted(t, p, place->target)) {
+		mapping_set_padding(header);
+		job->payload = padding;
+		job->payload_bytes = SUBSTITUTE_BYTES;
+		return 0;
+	}
+	if (place->target != NUMBERING_ALL && p->ends >> place->target & 1)
+		mapping_set_marker(header);
+	if (place->shift.frame)
+		mapping_shift_frame(&t->templates->mapping, slab, header, place->shift.frame);
+	bytes = numbering_lead(slab, &place->shift, lead);
+	job->payload += bytes;
+	job->payload_bytes = (uint16_t)(job->payload_bytes - bytes);
+	return bytes;
+}
+
+static uint32_t timestamp_of(const struct viewer *v, const struct viewer_track *t,
+			     const struct media_packet *p, const struct numbering_place *place)
+{
+	if (!place)
+		return squeeze_timestamp(&t->squeeze, p->index, p->timestamp);
+	if (place->encoding != v->layers->first_encoding)
+		return p->timestamp + place->shift.timestamp;
+	return squeeze_timestamp(&t->squeeze, p->index, p->timestamp) + place->shift.timestamp;
+}
+
+bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
+		const struct numbering_place *place, bool as_rtx)
 {
 	struct worker *w = v->session->worker;
 	struct pass_batch *batch = w->batch;
 	struct worker_socket *socket = session_socket(v->session);
 	const struct media_packet *p = packet_of_const(slab);
-	uint64_t number = resend_number(&t->resend, p->index);
+	uint64_t number = place ? place->number : resend_number(&t->resend, p->index);
+	uint32_t timestamp = timestamp_of(v, t, p, place);
 	struct seal_job *job;
-	uint8_t *header;
+	uint8_t *header, *lead;
 
 	if (!socket)
 		return true; /* no way to it just now: as if lost on the wire */
@@ -88,18 +133,23 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab, boo
 	assert(batch->count < BATCH_JOBS);
 	job = &batch->jobs[batch->count];
 	header = batch->headers[batch->count];
+	lead = batch->leads[batch->count];
 	*job = (struct seal_job){
 		.tx = v->session->transport->tx,
 		.index = number,
 		.header = header,
+		.lead = lead,
 		.payload = packet_payload(slab),
 		.header_bytes = (uint16_t)copy_header(t->templates, slab, header),
 		.payload_bytes = p->payload_bytes,
 	};
 	if (as_rtx) {
-		job->lead = batch->leads[batch->count];
+		be16_write(lead, (uint16_t)number);
 		job->lead_bytes = RTX_OSN_BYTES;
 	}
+	if (place)
+		job->lead_bytes = (uint16_t)(job->lead_bytes + shape(t, slab, place, job, header,
+								     lead + job->lead_bytes));
 	job->out = take_room(v, socket,
 			     job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
 				 seal_tag_bytes(seal_tx_profile(job->tx)));
@@ -108,28 +158,26 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab, boo
 	if (batch->count == 0 && header != batch->headers[0]) {
 		/* Making room sealed and emptied the batch: this job is its first now. */
 		memcpy(batch->headers[0], header, job->header_bytes);
+		memcpy(batch->leads[0], lead, job->lead_bytes);
 		batch->jobs[0] = *job;
 		job = &batch->jobs[0];
 		header = batch->headers[0];
 		job->header = header;
-		if (as_rtx)
-			job->lead = batch->leads[0];
+		job->lead = batch->leads[0];
 	}
 	if (as_rtx) {
-		be16_write(batch->leads[batch->count], (uint16_t)number);
 		job->index = resend_next_rtx(&t->resend);
 		mapping_make_rtx(&t->templates->mapping, header, p->codec);
 	}
-	mapping_patch(header, (uint16_t)job->index,
-		      squeeze_timestamp(&t->squeeze, p->index, p->timestamp),
-		      as_rtx ? t->rtx_ssrc : t->ssrc);
+	mapping_patch(header, (uint16_t)job->index, timestamp, as_rtx ? t->rtx_ssrc : t->ssrc);
 	batch->count++;
 	v->packets++;
 	v->bytes += p->payload_bytes;
 	return true;
 }
 
-bool pass_resend(struct viewer *v, unsigned track, struct slab *slab)
+bool pass_resend(struct viewer *v, unsigned track, struct slab *slab,
+		 const struct numbering_place *place)
 {
 	struct viewer_track *t = &v->tracks[track];
 	const struct media_packet *p = packet_of_const(slab);
@@ -138,7 +186,7 @@ bool pass_resend(struct viewer *v, unsigned track, struct slab *slab)
 
 	if (!mapping_has_codec(&t->templates->mapping, p->codec))
 		return false;
-	if (!pass_queue(v, t, slab, as_rtx))
+	if (!pass_queue(v, t, slab, place, as_rtx))
 		return false;
 	counter_add(as_rtx ? &c->resent_rtx : &c->resent_plain, 1);
 	return true;

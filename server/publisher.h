@@ -11,8 +11,9 @@
 enum publisher_keyframe_reason {
 	PUBLISHER_KEYFRAME_VIEWER = 1 << 0, /* PLI or FIR of a viewer */
 	PUBLISHER_KEYFRAME_JOIN = 1 << 1,
-	PUBLISHER_KEYFRAME_START = 1 << 2, /* the feed is new */
-	PUBLISHER_KEYFRAME_LOSS = 1 << 3,  /* a gap that repair gave up */
+	PUBLISHER_KEYFRAME_START = 1 << 2,  /* the feed is new */
+	PUBLISHER_KEYFRAME_LOSS = 1 << 3,   /* a gap that repair gave up */
+	PUBLISHER_KEYFRAME_SWITCH = 1 << 4, /* a viewer goes to another layer */
 };
 
 /** @return 0 or -ENOMEM */

@@ -496,7 +496,7 @@ void session_measure(struct session *s)
 	transport_status(s->transport, &status);
 	bytes += status.bytes;
 	if (s->viewer)
-		bytes += sizeof(*s->viewer);
+		bytes += viewer_bytes(s->viewer);
 	if (s->publisher)
 		bytes += publisher_bytes(s->publisher);
 	counter_add(&s->worker->counters.session_bytes, bytes - s->bytes);

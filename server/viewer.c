@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "net/random.h"
+#include "server/publisher.h"
 #include "server/start.h"
+#include "server/viewer_layers.h"
 
 enum {
 	FIRST_REPORT_US = 200000,
@@ -39,6 +41,15 @@ static void close_tracks(struct viewer *v)
 		branch_release_templates(v->branch, v->tracks[i].templates);
 }
 
+static void set_waiting(struct viewer *v, uint8_t encoding)
+{
+	if (v->waits_for != VIEWER_NO_KEYFRAME)
+		branch_video(v->branch, v->waits_for)->waiting--;
+	v->waits_for = encoding;
+	if (encoding != VIEWER_NO_KEYFRAME)
+		branch_video(v->branch, encoding)->waiting++;
+}
+
 int viewer_create(struct viewer **out, struct session *session)
 {
 	struct viewer *v = calloc(1, sizeof(*v));
@@ -49,6 +60,8 @@ int viewer_create(struct viewer **out, struct session *session)
 	if (!v)
 		return -ENOMEM;
 	v->session = session;
+	v->joined_us = w->now_us;
+	v->waits_for = VIEWER_NO_KEYFRAME;
 	v->branch = branch_get(w, session->plan->stream);
 	err = v->branch ? branch_join(v->branch, v) : -ENOMEM;
 	if (err) {
@@ -66,22 +79,42 @@ int viewer_create(struct viewer **out, struct session *session)
 	resend_share_init(&v->share);
 	v->report_due_us = w->now_us + FIRST_REPORT_US;
 	if (v->tracks[MEDIA_VIDEO].templates) {
-		branch_video(v->branch, 0)->waiting++;
-		start_on_join(v, 0);
+		uint8_t encoding = (uint8_t)branch_best_encoding(v->branch);
+
+		set_waiting(v, encoding);
+		start_on_join(v, encoding);
 	}
 	session_arm_role(session, v->report_due_us);
 	*out = v;
 	return 0;
 }
 
+void viewer_wait_for(struct viewer *v, uint8_t encoding)
+{
+	const struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
+
+	if (encoding == v->waits_for)
+		return;
+	set_waiting(v, encoding);
+	if (encoding != VIEWER_NO_KEYFRAME && !t->is_undecided)
+		branch_want_keyframe(v->branch, encoding,
+				     t->is_started ? PUBLISHER_KEYFRAME_SWITCH
+						   : PUBLISHER_KEYFRAME_JOIN);
+}
+
+size_t viewer_bytes(const struct viewer *v)
+{
+	return sizeof(*v) + (v->layers ? sizeof(*v->layers) : 0);
+}
+
 void viewer_destroy(struct viewer *v)
 {
 	if (!v)
 		return;
-	if (v->tracks[MEDIA_VIDEO].templates && !v->tracks[MEDIA_VIDEO].is_started)
-		branch_video(v->branch, 0)->waiting--;
+	viewer_wait_for(v, VIEWER_NO_KEYFRAME);
 	close_tracks(v);
 	branch_leave(v->branch, v);
+	free(v->layers);
 	free(v);
 }
 

@@ -10,6 +10,10 @@
 #include "media/squeeze.h"
 #include "server/branch.h"
 
+enum { VIEWER_NO_KEYFRAME = 0xff };
+
+struct viewer_layers;
+
 struct viewer_track {
 	struct templates *templates; /* NULL: the viewer has no such track */
 	uint64_t cursor;             /* newest index sent */
@@ -33,6 +37,9 @@ struct viewer {
 	struct branch *branch;
 	uint32_t at; /* in the branch's list */
 	struct viewer_track tracks[STREAM_TRACKS];
+	struct viewer_layers *layers; /* NULL: no choice, it gets encoding 0 of the video whole */
+	uint64_t joined_us;
+	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
 	struct resend_share share;
 	uint64_t report_due_us;
 	uint32_t reports; /* sent so far */
@@ -43,6 +50,13 @@ struct viewer {
 /** @return 0 or -ENOMEM */
 int viewer_create(struct viewer **out, struct session *session);
 void viewer_destroy(struct viewer *v);
+
+/** It can show nothing, or not what it is to get, before a key frame of that encoding: one is asked
+ *  for, and again while it waits. VIEWER_NO_KEYFRAME: it waits for none. */
+void viewer_wait_for(struct viewer *v, uint8_t encoding);
+
+/** Memory it holds. */
+size_t viewer_bytes(const struct viewer *v);
 
 void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len);
 /** Its time has come: reports; arms the session again. */

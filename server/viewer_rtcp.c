@@ -6,7 +6,7 @@
 #include "media/rtcp.h"
 #include "server/pass.h"
 #include "server/publisher.h"
-#include "server/viewer.h"
+#include "server/viewer_layers.h"
 
 enum {
 	RTCP_BYTES = 600,
@@ -48,10 +48,14 @@ void viewer_send_reports(struct viewer *v)
 		const struct viewer_track *t = &v->tracks[i];
 		const struct clock_anchor *anchor = &v->branch->anchors[i];
 		struct rtcp_sender_info info;
+		uint32_t rtp;
 
 		if (!t->is_started || anchor->clock_hz == 0)
 			continue;
-		reports_tx_sender_info(&t->sent, ntp, clock_anchor_rtp(anchor, now_us), &info);
+		rtp = clock_anchor_rtp(anchor, now_us);
+		if (i == MEDIA_VIDEO && v->layers)
+			rtp += v->layers->numbering.shift.timestamp;
+		reports_tx_sender_info(&t->sent, ntp, rtp, &info);
 		rtcp_write_sr(&w, t->ssrc, &info, NULL, 0);
 		rtcp_write_sdes_cname(&w, t->ssrc, v->branch->stream->name,
 				      strlen(v->branch->stream->name));
@@ -117,18 +121,32 @@ static void on_reports(struct viewer *v, const struct rtcp_member *m)
 	}
 }
 
+/* What the viewer means by a number. @return NULL: not known, or not held any more */
+static struct slab *find_sent(struct viewer *v, unsigned kind, uint16_t seq,
+			      struct numbering_place *place)
+{
+	const struct viewer_track *t = &v->tracks[kind];
+	uint64_t index;
+
+	if (!t->is_started)
+		return NULL;
+	if (kind == MEDIA_VIDEO && v->layers) {
+		if (!numbering_find_number(&v->layers->numbering, seq, place))
+			return NULL;
+		return history_get(branch_video(v->branch, place->encoding)->history, place->index);
+	}
+	if (!resend_index(&t->resend, t->cursor, seq, &index))
+		return NULL;
+	return history_get(v->branch->tracks[kind].history, index);
+}
+
 static void serve_nack(struct viewer *v, unsigned kind, uint16_t seq)
 {
 	struct worker_counters *c = &v->session->worker->counters;
 	struct viewer_track *t = &v->tracks[kind];
-	struct slab *slab;
-	uint64_t index;
+	struct numbering_place place;
+	struct slab *slab = find_sent(v, kind, seq, &place);
 
-	if (!t->is_started || !resend_index(&t->resend, t->cursor, seq, &index)) {
-		counter_add(&c->resend_gone, 1);
-		return;
-	}
-	slab = history_get(v->branch->tracks[kind].history, index);
 	if (!slab) {
 		counter_add(&c->resend_gone, 1);
 		return;
@@ -138,7 +156,7 @@ static void serve_nack(struct viewer *v, unsigned kind, uint16_t seq)
 		counter_add(&c->resend_refused, 1);
 		return;
 	}
-	if (pass_resend(v, kind, slab))
+	if (pass_resend(v, kind, slab, kind == MEDIA_VIDEO && v->layers ? &place : NULL))
 		counter_add(&v->session->plan->stats.resent, 1);
 }
 
@@ -185,7 +203,8 @@ static void on_feedback(struct viewer *v, const struct rtcp_member *m)
 		on_nack(v, &fb);
 	} else if (v->tracks[MEDIA_VIDEO].templates && wants_keyframe(v, m, &fb)) {
 		counter_add(&v->session->plan->stats.keyframe_requests, 1);
-		branch_want_keyframe(v->branch, 0, PUBLISHER_KEYFRAME_VIEWER);
+		branch_want_keyframe(v->branch, v->layers ? v->layers->encoding : 0,
+				     PUBLISHER_KEYFRAME_VIEWER);
 	}
 }
 

@@ -46,6 +46,8 @@ struct worker_counters {
 	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone;
 	counter fast_start_hits, fast_start_misses, fast_start_refused;
 	counter passes, slices;
+	/* Viewers that went to another encoding; whose video was paused; packets that they left out. */
+	counter layer_switches, layer_pauses, layer_drops;
 	counter passed_over; /* packets that left the history before a viewer got them */
 	counter egress_datagrams, egress_messages, egress_bytes, egress_calls, egress_blocked;
 	counter egress_gso_refused, egress_failed, egress_control_drops;
