@@ -28,6 +28,8 @@ static const char help[] =
     "  --verify K           authenticate and decrypt all packets of every K-th viewer with\n"
     "                       libsrtp2 (50; 0: none). Of the others only the RTP header is read,\n"
     "                       and what they get by retransmission is opened.\n"
+    "  --keyframe-interval SEC  key frames that nobody asked for (4, up to 60); asked for, one\n"
+    "                       is sent at the next frame's time\n"
     "  --pacing frame|browser  send frames at once, or in bursts every 5 ms (browser)\n"
     "  --srtp gcm128|gcm256|cm80  agree with the server on this SRTP profile only (any)\n"
     "  --no-gro             receive without UDP_GRO, one datagram at a time\n"
@@ -123,6 +125,7 @@ static bool take_number_flag(struct parsing *p, const char *flag, const char *va
 		{ "--join-timeout", &o->join_timeout_s, 86400 },
 		{ "--duration", &o->duration_s, 86400 * 30 },
 		{ "--verify", &o->verify, OPTIONS_MAX_SUBSCRIBERS },
+		{ "--keyframe-interval", &o->keyframe_interval_s, OPTIONS_MAX_KEYFRAME_INTERVAL_S },
 		{ "--pid", &pid, INT_MAX },
 	};
 
@@ -223,6 +226,8 @@ static bool check(struct parsing *p)
 
 	if (o->streams == 0 || o->rate_per_s == 0)
 		return wrong(p, "--streams and --rate are at least 1");
+	if (o->keyframe_interval_s == 0)
+		return wrong(p, "--keyframe-interval is at least 1");
 	if (o->mode == OPTIONS_BENCH) {
 		if (o->duration_s == 0)
 			return wrong(p, "--duration is at least 1");
@@ -250,6 +255,7 @@ static bool set_mode(struct parsing *p, const char *word)
 			       .join_timeout_s = 60,
 			       .duration_s = 10,
 			       .verify = 50,
+			       .keyframe_interval_s = 4,
 			       .pacing = PUBLISHER_PACING_BROWSER,
 			       .gro = true };
 	if (strcmp(word, "bench") == 0)

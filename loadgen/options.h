@@ -16,6 +16,7 @@ enum {
 	OPTIONS_URL_BYTES = 1024,
 	OPTIONS_ERROR_BYTES = 256,
 	OPTIONS_MAX_STREAMS = 1000,
+	OPTIONS_MAX_KEYFRAME_INTERVAL_S = 60,
 	OPTIONS_MAX_SUBSCRIBERS = 100000,
 };
 
@@ -32,6 +33,7 @@ struct options {
 	uint32_t join_timeout_s;
 	uint32_t duration_s; /* 0: until interrupted (publish, subscribe) */
 	uint32_t verify;     /* every so many-th viewer, the first one included; 0: none */
+	uint32_t keyframe_interval_s; /* that the publisher keeps by itself */
 	enum publisher_pacing pacing;
 	unsigned srtp; /* enum seal_profile to agree on; 0: any */
 	bool gro, json;

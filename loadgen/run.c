@@ -365,6 +365,7 @@ static int build_source(struct run *r)
 	if (!r->options->whip[0])
 		return 0;
 	source_config_init(&config);
+	config.loop_ms = r->options->keyframe_interval_s * 1000;
 	return source_create(&r->source, &config);
 }
 

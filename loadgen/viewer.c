@@ -90,7 +90,7 @@ static void tell_latency(struct viewer *v, struct track *t, struct frame *f, uin
 	enum latency_verdict verdict;
 	uint64_t us;
 
-	if (!v->config.latency[t->kind])
+	if (!v->config.latency[t->kind] || came_us - v->connected_us < VIEWER_SETTLE_US)
 		return;
 	verdict = latency_on_unit(v->config.latency[t->kind], &unit, &us);
 	if (verdict == LATENCY_INCOMPLETE)

@@ -22,6 +22,9 @@
 enum {
 	VIEWER_REPORT_US = 1000000, /* between two receiver reports */
 	VIEWER_PLI_US = 1000000,    /* between two requests for a key frame, at least */
+	/* What a viewer gets at first may be older than itself, under timestamps that fit nothing
+	 * sent: latency is measured from here on. */
+	VIEWER_SETTLE_US = 1000000,
 	VIEWER_ALIVE_US =
 	    1000000, /* a track that came within this before the end came to the end */
 };
