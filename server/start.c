@@ -28,15 +28,17 @@ void start_on_join(struct viewer *v, unsigned encoding)
 	struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
 
 	if (!b->worker->shared->config->media.fast_start) {
-		branch_want_keyframe(b, encoding, PUBLISHER_KEYFRAME_JOIN);
+		viewer_wait_for(v, (uint8_t)encoding); /* which asks for it */
 		return;
 	}
 	t->is_undecided = true;
 	t->decide_us = b->worker->now_us + START_SETTLE_US;
-	if (lane->history && history_newest_index(lane->history) != 0)
+	if (lane->history && history_newest_index(lane->history) != 0) {
 		branch_want_pass(b);
-	else
+	} else {
+		viewer_wait_for(v, (uint8_t)encoding);
 		lane->keyframe_due_us = b->worker->now_us + START_SEED_US;
+	}
 	branch_arm(b);
 }
 
@@ -94,7 +96,9 @@ bool start_decide(struct viewer *v, unsigned encoding, uint64_t *first_index)
 	count(&b->worker->counters, verdict);
 	if (verdict != START_HIT) {
 		t->wait_from = history_newest_index(h);
-		if (!t->is_asked)
+		if (v->waits_for != encoding)
+			viewer_wait_for(v, (uint8_t)encoding);
+		else if (!t->is_asked)
 			branch_want_keyframe(b, encoding, PUBLISHER_KEYFRAME_JOIN);
 		return false;
 	}

@@ -78,12 +78,8 @@ int viewer_create(struct viewer **out, struct session *session)
 	}
 	resend_share_init(&v->share);
 	v->report_due_us = w->now_us + FIRST_REPORT_US;
-	if (v->tracks[MEDIA_VIDEO].templates) {
-		uint8_t encoding = (uint8_t)branch_best_encoding(v->branch);
-
-		set_waiting(v, encoding);
-		start_on_join(v, encoding);
-	}
+	if (v->tracks[MEDIA_VIDEO].templates)
+		start_on_join(v, branch_best_encoding(v->branch));
 	session_arm_role(session, v->report_due_us);
 	*out = v;
 	return 0;

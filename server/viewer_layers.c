@@ -82,6 +82,8 @@ static void wait_for_goal(struct viewer *v)
 	bool is_late = l->goal.target != l->target &&
 		       v->session->worker->now_us >= l->goal_us + SWITCH_PATIENCE_US;
 
+	if (v->tracks[MEDIA_VIDEO].is_undecided)
+		return; /* it may need none */
 	if (l->goal.is_paused || !(viewer_needs_keyframe(v) || is_late))
 		viewer_wait_for(v, VIEWER_NO_KEYFRAME);
 	else
