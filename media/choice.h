@@ -22,46 +22,53 @@
 
 enum {
 	CHOICE_ANY = -1,
-	CHOICE_UP_HOLD_US = 3000000,  /* what is above fits for this long before it is tried */
-	CHOICE_UP_MARGIN_PCT = 120,   /* available, in parts of what is to be tried */
-	CHOICE_FAIL_US = 15000000,    /* left within this: the attempt failed */
-	CHOICE_BACKOFF_US = 60000000, /* after the first failure; doubles with each */
+	CHOICE_DOWN_PCT = 95, /* of an option's bitrate: with less available it does not fit */
+	CHOICE_UP_PCT = 120,  /* of an option's bitrate: with this available it may be tried, ... */
+	CHOICE_UP_HOLD_US = 3000000,  /* ... for this long without a break */
+	CHOICE_FAIL_US = 10000000,    /* left within this: the attempt failed */
+	CHOICE_BACKOFF_US = 30000000, /* after the first failure; doubles with each */
 	CHOICE_BACKOFF_MAX_US = 480000000,
+	CHOICE_STEADY_US = 60000000,   /* held for this long: earlier failures are forgotten */
+	CHOICE_UP_BURST = 4,           /* ups at will, ... */
+	CHOICE_UP_COST_US = 60000000,  /* ... then one in this time */
 	CHOICE_PAUSE_HOLD_US = 500000, /* nothing fits for this long before video is paused */
-	CHOICE_RESUME_HOLD_US = 1000000,
-	CHOICE_RESUME_MARGIN_PCT = 130,
+	CHOICE_RESUME_PCT = 130,
 };
 
 /** What the viewer asked for. CHOICE_ANY: left to the machine. */
 struct choice_wish {
-	/* By hand: followed whatever the network says, as long as it is sent. Where it is not, the
-	 * nearest below it, else above it. */
+	/* By hand: followed whatever the network says, as long as it is sent. Of several that match
+	 * the one that fits is taken. Where none is sent: the nearest below, else above. */
 	int8_t encoding, spatial_id, temporal_id;
 	uint16_t max_width,
-	    max_height; /* pixels; 0: no limit. The smallest option is always allowed */
+	    max_height; /* pixels; 0: no limit. Where all are larger, the smallest */
 };
 
 struct choice_pick {
 	bool is_paused;
-	uint8_t encoding, target; /* while paused: where to resume */
+	uint8_t encoding, target; /* while paused: where it will resume */
 };
 
 struct choice {
 	struct choice_wish wish;
 	struct choice_pick pick;
 	bool has_pick;
+	bool is_free;            /* the wish changed: whatever fits is taken at once */
+	uint32_t pick_bps;       /* as of the last decision */
 	uint64_t fits_since_us;  /* something better fits since then; 0: nothing does */
 	uint64_t tight_since_us; /* nothing fits since then; 0: something does */
 	uint64_t up_us;          /* last time it went up or resumed; 0: never */
 	uint64_t retry_us;       /* nothing as costly as failed_bps before then */
-	uint64_t backoff_us;     /* to wait after the next failure */
+	uint64_t backoff_us;     /* after the next failure */
+	uint64_t credit_us;      /* ups are paid for up to then */
 	uint32_t failed_bps;
+	uint64_t due_us;
 	uint32_t ups, downs, pauses; /* so far */
 };
 
 void choice_init(struct choice *c);
 
-/** Another wish: followed at once, with no regard to what was tried before. */
+/** Another wish: followed with the next decision, with no regard to what was tried before. */
 void choice_set_wish(struct choice *c, const struct choice_wish *wish);
 
 /**
