@@ -10,6 +10,8 @@
 
 /* Room each value takes in the fixed part; the mid's is its own length. */
 static const uint8_t value_bytes[MAPPING_EXTS] = {
+	[MAPPING_TRANSPORT_CC] = 2,
+	[MAPPING_SEND_TIME] = 3,
 	[MAPPING_AUDIO_LEVEL] = 1,
 	[MAPPING_ORIENTATION] = 1,
 	[MAPPING_PLAYOUT_DELAY] = 3,
@@ -42,6 +44,14 @@ static size_t room_of(const struct mapping *m, enum mapping_ext ext)
 	return m->ext_ids[ext] == 0 || bytes == 0 ? 0 : bytes + 1 + m->is_two_byte;
 }
 
+/* Where the value of an extension lies in a header, with so many bytes of the block before it. */
+static uint8_t place_of(const struct mapping *m, enum mapping_ext ext, size_t before)
+{
+	if (m->ext_ids[ext] == 0)
+		return 0;
+	return (uint8_t)(RTP_HEADER_BYTES + RTP_EXT_HEADER_BYTES + before + 1 + m->is_two_byte);
+}
+
 void mapping_seal(struct mapping *m)
 {
 	size_t bytes = 0;
@@ -56,7 +66,10 @@ void mapping_seal(struct mapping *m)
 		if (m->ext_ids[i] > EXT_ONE_BYTE_MAX_ID)
 			m->is_two_byte = 1;
 	}
-	for (size_t i = 0; i < MAPPING_DESCRIPTOR; i++)
+	m->transport_cc_at = place_of(m, MAPPING_TRANSPORT_CC, bytes);
+	bytes += room_of(m, MAPPING_TRANSPORT_CC);
+	m->send_time_at = place_of(m, MAPPING_SEND_TIME, bytes);
+	for (size_t i = MAPPING_SEND_TIME; i < MAPPING_DESCRIPTOR; i++)
 		bytes += room_of(m, (enum mapping_ext)i);
 	m->fixed_bytes = (uint8_t)bytes;
 }
@@ -105,9 +118,14 @@ static uint8_t *write_element(const struct mapping *m, uint8_t *at, enum mapping
 static size_t value_of(const struct mapping *m, const struct slab *s, enum mapping_ext ext,
 		       const void **value)
 {
+	static const uint8_t unset[3];
 	const struct media_packet *p = packet_of_const(s);
 
 	switch (ext) {
+	case MAPPING_TRANSPORT_CC:
+	case MAPPING_SEND_TIME:
+		*value = unset;
+		return value_bytes[ext];
 	case MAPPING_MID:
 		*value = m->mid;
 		return m->mid_bytes;

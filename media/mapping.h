@@ -3,7 +3,8 @@
  * A plain value, equal for all viewers that negotiated alike. The header of a packet is the same for
  * all viewers of one mapping but for sequence number, timestamp and SSRC, so it is built once with
  * mapping_write_header() and patched per viewer with mapping_patch(). Built twice, it is the same byte
- * for byte: what a repeated seal needs.
+ * for byte: what a repeated seal needs. Where that need not be, since the viewer gets repeats as RTX, the
+ * mapping may have values that mapping_stamp() sets anew for each sending.
  *
  * The extension block has one length for every packet of the track (zero padding, RFC 8285), so that a
  * frame's packets make equal segments; a dependency descriptor, being of any length, comes on top.
@@ -31,8 +32,11 @@ enum {
 	MAPPING_HEADER_MAX_BYTES = 12 + 4 + 80 + 2 + 255 + 3,
 };
 
-/* Extensions that are forwarded or written. In this order they stand in the block. */
+/* Extensions that are forwarded or written. In this order they stand in the block: first those whose
+ * value is another with each sending, so that their place is the same in every packet. */
 enum mapping_ext {
+	MAPPING_TRANSPORT_CC,
+	MAPPING_SEND_TIME,
 	MAPPING_MID,
 	MAPPING_AUDIO_LEVEL,
 	MAPPING_ORIENTATION,
@@ -49,8 +53,9 @@ struct mapping {
 	uint8_t mid_bytes;
 	char mid[MAPPING_MID_MAX_BYTES]; /* not terminated, zeros behind mid_bytes */
 	/* Set by mapping_seal(): */
-	uint8_t is_two_byte; /* form of the block, the same in every packet */
-	uint8_t fixed_bytes; /* of the block's elements, descriptor apart */
+	uint8_t is_two_byte;                   /* form of the block, the same in every packet */
+	uint8_t fixed_bytes;                   /* of the block's elements, descriptor apart */
+	uint8_t transport_cc_at, send_time_at; /* where the values lie in a header; 0: not there */
 };
 
 /** No codec, no extension. Then fill in payload types, ids and mid, and mapping_seal(). */
@@ -96,6 +101,18 @@ static inline void mapping_patch(uint8_t *header, uint16_t seq, uint32_t timesta
 	be16_write(header + 2, seq);
 	be32_write(header + 4, timestamp);
 	be32_write(header + 8, ssrc);
+}
+
+/** Set what is another with each sending: the transport-wide number and the time, 24 bits in units of
+ *  2^-18 s, as far as the mapping has them. Not for packets that may be repeated under their number:
+ *  a repeat has to be the same. */
+static inline void mapping_stamp(const struct mapping *m, uint8_t *header, uint16_t transport_seq,
+				 uint64_t now_us)
+{
+	if (m->transport_cc_at)
+		be16_write(header + m->transport_cc_at, transport_seq);
+	if (m->send_time_at)
+		be24_write(header + m->send_time_at, (uint32_t)((now_us << 18) / 1000000));
 }
 
 /** Turn a copy of that header into one of the RTX stream; then mapping_patch() with the RTX stream's

@@ -43,6 +43,9 @@ struct plan_track {
 	bool is_used;
 	uint32_t ssrc, rtx_ssrc; /* rtx_ssrc 0: no RTX */
 	struct mapping mapping;
+	/* Extensions with a value of its own for each sending, as far as agreed; 0: not. They are used
+	 * where there is a layer to choose. */
+	uint8_t transport_cc_id, send_time_id;
 };
 
 struct plan_stats {

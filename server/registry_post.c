@@ -233,6 +233,8 @@ static uint32_t draw_ssrc(void)
 static void egress_policy(struct answer_policy *policy, const struct stream_entry *e)
 {
 	answer_policy_init(policy, ANSWER_EGRESS);
+	policy->feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
+	policy->extensions[MEDIA_VIDEO] |= 1u << EXT_TRANSPORT_CC | 1u << EXT_ABS_SEND_TIME;
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
 		const struct negotiated_codec *c =
 		    e ? stream_entry_codec(e, (enum media_kind)kind) : NULL;
@@ -248,7 +250,10 @@ static void egress_policy(struct answer_policy *policy, const struct stream_entr
 	}
 }
 
+/* The stamps are left out: viewers without a choice pay nothing for them. */
 static const enum ext_kind forwarded[MAPPING_EXTS] = {
+	[MAPPING_TRANSPORT_CC] = EXT_KINDS,
+	[MAPPING_SEND_TIME] = EXT_KINDS,
 	[MAPPING_MID] = EXT_MID,
 	[MAPPING_AUDIO_LEVEL] = EXT_AUDIO_LEVEL,
 	[MAPPING_ORIENTATION] = EXT_VIDEO_ORIENTATION,
@@ -270,10 +275,21 @@ static void fill_mapping(struct mapping *m, const struct negotiated_media *media
 			m->rtx_types[c->codec] = c->rtx_pt;
 	}
 	for (unsigned i = 0; i < MAPPING_EXTS; i++)
-		m->ext_ids[i] = media->extensions.id_of[forwarded[i]];
+		if (forwarded[i] != EXT_KINDS)
+			m->ext_ids[i] = media->extensions.id_of[forwarded[i]];
 	if (m->ext_ids[MAPPING_MID] && mapping_set_mid(m, media->mid, strlen(media->mid)))
 		m->ext_ids[MAPPING_MID] = 0;
 	mapping_seal(m);
+}
+
+/* How the peer can be told when a packet left, so that it tells in turn how the packet fared: by
+ * transport-wide feedback, else by REMB. */
+static void fill_stamps(struct plan_track *t, const struct negotiated_media *media)
+{
+	if (media->feedback & SDP_FB_TRANSPORT_CC)
+		t->transport_cc_id = media->extensions.id_of[EXT_TRANSPORT_CC];
+	if (!t->transport_cc_id && media->feedback & SDP_FB_REMB)
+		t->send_time_id = media->extensions.id_of[EXT_ABS_SEND_TIME];
 }
 
 static void plan_viewer(struct registry *r, struct stream_entry *e, const struct sdp *offer,
@@ -291,8 +307,10 @@ static void plan_viewer(struct registry *r, struct stream_entry *e, const struct
 		p->tracks[kind].is_used = m->is_accepted;
 		p->tracks[kind].ssrc = m->local_ssrc;
 		p->tracks[kind].rtx_ssrc = m->local_rtx_ssrc;
-		if (m->is_accepted)
-			fill_mapping(&p->tracks[kind].mapping, m);
+		if (!m->is_accepted)
+			continue;
+		fill_mapping(&p->tracks[kind].mapping, m);
+		fill_stamps(&p->tracks[kind], m);
 	}
 	p->wish = (struct choice_wish){ CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0 };
 	p->video_line = n->media[MEDIA_VIDEO].m_line;

@@ -38,9 +38,15 @@ TestSuite(mapping, .init = setup, .timeout = 10);
 
 static void set_all_ids(uint8_t first)
 {
-	for (uint8_t i = 0; i < MAPPING_DESCRIPTOR; i++)
-		m.ext_ids[i] = (uint8_t)(first + i);
+	for (uint8_t i = MAPPING_MID; i < MAPPING_DESCRIPTOR; i++)
+		m.ext_ids[i] = (uint8_t)(first + i - MAPPING_MID);
 	cr_assert_eq(mapping_set_mid(&m, "v1", 2), 0);
+}
+
+static void set_stamp_ids(uint8_t first)
+{
+	m.ext_ids[MAPPING_TRANSPORT_CC] = first;
+	m.ext_ids[MAPPING_SEND_TIME] = (uint8_t)(first + 1);
 }
 
 static void expect_header(const uint8_t *want, size_t bytes, const char *name)
@@ -116,10 +122,11 @@ Test(mapping, the_two_byte_form_is_taken_for_all_or_none)
 Test(mapping, what_is_written_is_read_back)
 {
 	static const enum ext_kind kinds[MAPPING_EXTS] = {
-		EXT_MID,           EXT_AUDIO_LEVEL,      EXT_VIDEO_ORIENTATION,
-		EXT_PLAYOUT_DELAY, EXT_ABS_CAPTURE_TIME, EXT_DEPENDENCY_DESCRIPTOR,
+		EXT_TRANSPORT_CC,     EXT_ABS_SEND_TIME,         EXT_MID,
+		EXT_AUDIO_LEVEL,      EXT_VIDEO_ORIENTATION,     EXT_PLAYOUT_DELAY,
+		EXT_ABS_CAPTURE_TIME, EXT_DEPENDENCY_DESCRIPTOR,
 	};
-	static const uint8_t firsts[] = { 1, 8, 16, 240 };
+	static const uint8_t firsts[] = { 1, 7, 16, 240 };
 
 	for (size_t f = 0; f < sizeof(firsts); f++) {
 		struct ext_map map = { 0 };
@@ -130,7 +137,8 @@ Test(mapping, what_is_written_is_read_back)
 
 		setup();
 		set_all_ids(firsts[f]);
-		m.ext_ids[MAPPING_DESCRIPTOR] = (uint8_t)(firsts[f] + MAPPING_DESCRIPTOR);
+		m.ext_ids[MAPPING_DESCRIPTOR] = (uint8_t)(firsts[f] + 5);
+		set_stamp_ids((uint8_t)(firsts[f] + 6));
 		mapping_seal(&m);
 		for (size_t i = 0; i < MAPPING_EXTS; i++)
 			cr_assert_eq(ext_map_set(&map, kinds[i], m.ext_ids[i]), 0);
@@ -139,12 +147,15 @@ Test(mapping, what_is_written_is_read_back)
 					  PACKET_DESCRIPTOR;
 		packet_of(&slab)->descriptor_bytes = 20;
 		bytes = mapping_write_header(&m, &slab, out);
+		mapping_stamp(&m, out, 0xfedc, 70500000);
 		cr_assert_eq(rtp_parse(out, bytes, &rtp), RTP_OK);
 		cr_expect_eq(rtp.payload_offset, bytes);
 		ext_read(&map, out, &rtp, &values);
 		for (size_t i = 0; i < MAPPING_EXTS; i++)
 			cr_expect(ext_has(&values, kinds[i]), "extension %zu from id %u", i,
 				  firsts[f]);
+		cr_expect_eq(values.transport_seq, 0xfedc);
+		cr_expect_eq(values.abs_send_time, 13 << 17, "70.5 s, after the wrap at 64");
 		cr_expect_eq(values.audio_level_dbov, 5);
 		cr_expect(values.audio_is_voice);
 		cr_expect_eq(values.orientation, 3);
@@ -163,6 +174,7 @@ Test(mapping, the_longest_header_fits_its_bound)
 	memset(mid, 'm', sizeof(mid));
 	set_all_ids(200);
 	m.ext_ids[MAPPING_DESCRIPTOR] = 220;
+	set_stamp_ids(230);
 	cr_assert_eq(mapping_set_mid(&m, mid, sizeof(mid)), 0);
 	cr_expect_eq(mapping_set_mid(&m, mid, sizeof(mid) + 1), -EINVAL);
 	cr_expect_eq(mapping_set_mid(&m, mid, 0), -EINVAL);
@@ -185,6 +197,19 @@ Test(mapping, a_repeat_is_the_same_byte_for_byte)
 	bytes = mapping_write_header(&m, &slab, a);
 	cr_assert_eq(mapping_write_header(&m, &slab, b), bytes);
 	cr_expect_arr_eq(a, b, bytes);
+}
+
+Test(mapping, stamps_without_a_place_change_nothing)
+{
+	uint8_t before[MAPPING_HEADER_MAX_BYTES], after[MAPPING_HEADER_MAX_BYTES];
+	size_t bytes;
+
+	set_all_ids(1);
+	mapping_seal(&m);
+	bytes = mapping_write_header(&m, &slab, before);
+	memcpy(after, before, bytes);
+	mapping_stamp(&m, after, 0xffff, 1234567);
+	cr_expect_arr_eq(after, before, bytes);
 }
 
 Test(mapping, a_patched_header_is_one_viewers)
