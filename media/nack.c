@@ -18,7 +18,7 @@ enum { MAX_BEHIND_PKTS = 1 << 14 }; /* so that the list stays in serial order */
 
 struct gap {
 	uint32_t noticed_us; /* low bits of the clock: ages stay far below 2^31 us */
-	uint32_t due_us;
+	uint32_t at_us;      /* when it is to be asked for; after that, when it last was */
 	uint16_t seq;
 	uint8_t tries;
 };
@@ -27,7 +27,8 @@ struct nack {
 	struct nack_config config;
 	struct nack_stats stats;
 	uint64_t next_due_us; /* no gap is due earlier */
-	uint16_t newest;      /* valid once started */
+	uint32_t answer_us;
+	uint16_t newest; /* valid once started */
 	uint16_t count;
 	bool is_started;
 	struct gap gaps[];
@@ -64,12 +65,6 @@ void nack_reset(struct nack *n)
 	n->is_started = false;
 }
 
-void nack_set_rtt(struct nack *n, uint32_t rtt_us)
-{
-	assert(rtt_us > 0);
-	n->config.rtt_us = rtt_us;
-}
-
 static uint32_t retry_us(const struct nack *n)
 {
 	if (n->config.rtt_us < NACK_MIN_RETRY_US)
@@ -77,6 +72,26 @@ static uint32_t retry_us(const struct nack *n)
 	if (n->config.rtt_us > NACK_MAX_RETRY_US)
 		return NACK_MAX_RETRY_US;
 	return n->config.rtt_us;
+}
+
+static uint32_t due_us_of(const struct nack *n, const struct gap *g)
+{
+	return g->tries > 0 ? g->at_us + retry_us(n) : g->at_us;
+}
+
+void nack_set_rtt(struct nack *n, uint32_t rtt_us, uint64_t now_us)
+{
+	int32_t next_in_us = INT32_MAX;
+
+	assert(rtt_us > 0);
+	n->config.rtt_us = rtt_us;
+	for (size_t i = 0; i < n->count; i++) {
+		int32_t in_us = (int32_t)(due_us_of(n, &n->gaps[i]) - (uint32_t)now_us);
+
+		next_in_us = in_us < next_in_us ? in_us : next_in_us;
+	}
+	if (n->count > 0)
+		n->next_due_us = now_us + (uint64_t)(next_in_us > 0 ? next_in_us : 0);
 }
 
 static void remove_at(struct nack *n, size_t at, size_t count)
@@ -88,7 +103,7 @@ static void remove_at(struct nack *n, size_t at, size_t count)
 }
 
 /* A missing number came after all. */
-static void on_late(struct nack *n, uint16_t seq)
+static void on_late(struct nack *n, uint16_t seq, uint64_t now_us)
 {
 	size_t low = 0, high = n->count;
 
@@ -102,6 +117,8 @@ static void on_late(struct nack *n, uint16_t seq)
 	}
 	if (low == n->count || n->gaps[low].seq != seq)
 		return;
+	if (n->gaps[low].tries == 1)
+		n->answer_us = (uint32_t)now_us - n->gaps[low].at_us;
 	if (n->gaps[low].tries > 0)
 		n->stats.recovered++;
 	else
@@ -128,7 +145,7 @@ static void add_gaps(struct nack *n, uint16_t first, size_t count, uint64_t now_
 	for (size_t i = 0; i < count; i++)
 		n->gaps[n->count++] = (struct gap){
 			.noticed_us = (uint32_t)now_us,
-			.due_us = (uint32_t)due_us,
+			.at_us = (uint32_t)due_us,
 			.seq = (uint16_t)(first + skipped + i),
 		};
 	if (due_us < n->next_due_us)
@@ -143,9 +160,9 @@ static void hasten(struct nack *n, uint64_t now_us)
 
 		if (rtp_seq_diff(n->newest, g->seq) < NACK_REORDER_PKTS)
 			continue;
-		if (g->tries > 0 || (int32_t)(g->due_us - (uint32_t)now_us) <= 0)
+		if (g->tries > 0 || (int32_t)(g->at_us - (uint32_t)now_us) <= 0)
 			return; /* and so are all older ones */
-		g->due_us = (uint32_t)now_us;
+		g->at_us = (uint32_t)now_us;
 		n->next_due_us = now_us;
 	}
 }
@@ -154,13 +171,14 @@ int nack_on_packet(struct nack *n, uint16_t seq, uint64_t now_us)
 {
 	int ahead = rtp_seq_diff(seq, n->newest);
 
+	n->answer_us = 0;
 	if (!n->is_started) {
 		n->is_started = true;
 		n->newest = seq;
 		return 0;
 	}
 	if (ahead <= 0) {
-		on_late(n, seq);
+		on_late(n, seq, now_us);
 		return 0;
 	}
 	if (ahead > NACK_WINDOW_PKTS) {
@@ -194,7 +212,8 @@ size_t nack_poll(struct nack *n, uint64_t now_us, uint16_t *seqs, size_t cap)
 		return 0;
 	for (size_t i = 0; i < n->count; i++) {
 		struct gap g = n->gaps[i];
-		bool is_due = (int32_t)(g.due_us - (uint32_t)now_us) <= 0;
+		bool is_due = (int32_t)(due_us_of(n, &g) - (uint32_t)now_us) <= 0;
+		int32_t in_us;
 
 		if (is_hopeless(n, &g, now_us) || (is_due && g.tries == NACK_MAX_TRIES)) {
 			n->stats.given_up++;
@@ -206,10 +225,10 @@ size_t nack_poll(struct nack *n, uint64_t now_us, uint16_t *seqs, size_t cap)
 				n->stats.requested++;
 			else
 				n->stats.repeated++;
-			g.due_us = (uint32_t)now_us + retry_us(n);
+			g.at_us = (uint32_t)now_us;
 		}
-		if ((int32_t)(g.due_us - (uint32_t)now_us) < next_in_us)
-			next_in_us = (int32_t)(g.due_us - (uint32_t)now_us);
+		in_us = (int32_t)(due_us_of(n, &g) - (uint32_t)now_us);
+		next_in_us = in_us < next_in_us ? in_us : next_in_us;
 		n->gaps[kept++] = g;
 	}
 	n->count = (uint16_t)kept;
@@ -221,6 +240,11 @@ size_t nack_poll(struct nack *n, uint64_t now_us, uint16_t *seqs, size_t cap)
 uint64_t nack_deadline_us(const struct nack *n)
 {
 	return n->next_due_us;
+}
+
+uint32_t nack_answer_us(const struct nack *n)
+{
+	return n->answer_us;
 }
 
 size_t nack_missing(const struct nack *n)

@@ -56,8 +56,8 @@ void nack_destroy(struct nack *n);
 /** Forget everything; the next packet starts anew. Statistics and round trip stay. */
 void nack_reset(struct nack *n);
 
-/** A fresh measurement of the round trip, above 0. */
-void nack_set_rtt(struct nack *n, uint32_t rtt_us);
+/** A fresh measurement of the round trip, above 0: also for what was asked already. */
+void nack_set_rtt(struct nack *n, uint32_t rtt_us, uint64_t now_us);
 
 /**
  * Record an arrival, by itself or by RTX (then the original number). Reordered, late and duplicate
@@ -80,6 +80,10 @@ size_t nack_poll(struct nack *n, uint64_t now_us, uint16_t *seqs, size_t cap);
 /** Absolute time at which nack_poll() may have work, never later than the true one; UINT64_MAX when
  *  nothing is missing. O(1). */
 uint64_t nack_deadline_us(const struct nack *n);
+
+/** Of the last nack_on_packet(): how long before it that number had been asked for, 0 unless that
+ *  was exactly once: of several requests nobody knows which was answered. */
+uint32_t nack_answer_us(const struct nack *n);
 
 /** Numbers missing now. */
 size_t nack_missing(const struct nack *n);

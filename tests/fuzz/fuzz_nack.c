@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (data[at + 3] & 1)
 			poll_all(n, &m, now_us);
 		if (data[at + 3] & 2)
-			nack_set_rtt(n, 1u + data[at + 3] * 4000u);
+			nack_set_rtt(n, 1u + data[at + 3] * 4000u, now_us);
 		check(n, config.max_missing);
 	}
 	nack_destroy(n);

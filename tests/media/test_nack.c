@@ -109,7 +109,7 @@ Test(nack, spaces_its_requests_within_bounds)
 
 		teardown();
 		setup();
-		nack_set_rtt(n, spacings[i].rtt_us);
+		nack_set_rtt(n, spacings[i].rtt_us, 0);
 		nack_on_packet(n, 10, 0);
 		nack_on_packet(n, 12, 0);
 		nack_poll(n, REORDER_US, seqs, 4);
@@ -159,11 +159,44 @@ Test(nack, gives_up_after_max_tries)
 	cr_expect_eq(stats_of().given_up, 1);
 }
 
+Test(nack, a_new_round_trip_holds_for_what_was_asked_already)
+{
+	uint16_t seqs[4];
+
+	nack_on_packet(n, 10, 0);
+	nack_on_packet(n, 12, 0);
+	cr_assert_eq(nack_poll(n, REORDER_US, seqs, 4), 1);
+	nack_set_rtt(n, 2 * RTT_US, REORDER_US + 1);
+	cr_expect_eq(nack_deadline_us(n), REORDER_US + 2 * RTT_US);
+	cr_expect_eq(nack_poll(n, REORDER_US + 2 * RTT_US - 1, seqs, 4), 0);
+	nack_set_rtt(n, RTT_US / 2, REORDER_US + 2 * RTT_US - 1);
+	cr_expect_eq(nack_poll(n, REORDER_US + 2 * RTT_US - 1, seqs, 4), 1, "overdue now");
+}
+
+Test(nack, the_answer_to_a_single_request_tells_how_long_it_took)
+{
+	uint16_t seqs[4];
+
+	nack_on_packet(n, 10, 0);
+	nack_on_packet(n, 14, 0);
+	cr_expect_eq(nack_answer_us(n), 0);
+	nack_on_packet(n, 11, 5000);
+	cr_expect_eq(nack_answer_us(n), 0, "was not asked for");
+	cr_assert_eq(nack_poll(n, REORDER_US, seqs, 4), 2);
+	nack_on_packet(n, 12, REORDER_US + 30000);
+	cr_expect_eq(nack_answer_us(n), 30000);
+	nack_on_packet(n, 15, REORDER_US + 30000);
+	cr_expect_eq(nack_answer_us(n), 0, "is another packet");
+	cr_assert_eq(nack_poll(n, REORDER_US + RTT_US, seqs, 4), 1);
+	nack_on_packet(n, 13, REORDER_US + RTT_US + 1000);
+	cr_expect_eq(nack_answer_us(n), 0, "which request was it?");
+}
+
 Test(nack, gives_up_what_comes_too_late_to_be_of_use)
 {
 	uint16_t seqs[4];
 
-	nack_set_rtt(n, NACK_MAX_RETRY_US);
+	nack_set_rtt(n, NACK_MAX_RETRY_US, 0);
 	nack_on_packet(n, 10, 0);
 	nack_on_packet(n, 12, 0);
 	cr_expect_eq(nack_poll(n, MAX_AGE_US + 1, seqs, 4), 0);
