@@ -66,6 +66,7 @@ struct negotiated_media {
 	struct ext_map extensions; /* ids both sides use on this m-line */
 	uint8_t feedback;          /* union of the codecs' enum sdp_feedback bits */
 	bool rtcp_rsize;
+	bool rcvr_rtt; /* receivers measure their round trip: RFC 3611 section 4.4 */
 	uint32_t remote_ssrc, remote_rtx_ssrc; /* 0: not announced */
 	uint32_t local_ssrc, local_rtx_ssrc;   /* 0: we send nothing, or no RTX */
 	/* Ingest only: 1 or more when accepted. In ascending quality as far as an offer tells: the

@@ -105,6 +105,7 @@ void negotiated_take_media(struct negotiated_media *out, const struct sdp *s, un
 
 	out->m_line = (uint8_t)line;
 	out->rtcp_rsize = m->rtcp_rsize;
+	out->rcvr_rtt = m->rcvr_rtt;
 	sdp_span_copy(m->mid, out->mid, sizeof(out->mid));
 	sdp_span_copy(m->msid_stream, out->msid_stream, sizeof(out->msid_stream));
 	sdp_span_copy(m->msid_track, out->msid_track, sizeof(out->msid_track));

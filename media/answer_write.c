@@ -199,6 +199,8 @@ static void put_accepted(struct answer_writer *a, unsigned line)
 	sdp_put(&a->w, "a=rtcp-mux\r\na=rtcp-mux-only\r\n");
 	if (m->rtcp_rsize)
 		sdp_put(&a->w, "a=rtcp-rsize\r\n");
+	if (m->rcvr_rtt)
+		sdp_put(&a->w, "a=rtcp-xr:rcvr-rtt=all\r\n");
 	for (unsigned i = 0; i < m->codec_count; i++)
 		put_codec(a, &m->codecs[i]);
 	if (a->egress)

@@ -167,6 +167,7 @@ struct sdp_media {
 	struct sdp_span sctp_port;
 	bool bundle_only;
 	bool rtcp_mux, rtcp_mux_only, rtcp_rsize;
+	bool rcvr_rtt; /* receivers may send reference times: RFC 3611 section 5.1 */
 	uint16_t first_format, formats;
 	uint16_t first_extension, extensions; /* of the m-line; the session's come in addition */
 	uint16_t first_ssrc, ssrcs;

@@ -394,6 +394,16 @@ static enum sdp_verdict on_candidate(struct sdp_reader *r, struct sdp_span value
 	return SDP_OK;
 }
 
+/* RFC 3611 section 5.1: xr-formats, separated by blanks; "rcvr-rtt=all" may name a size. */
+static enum sdp_verdict on_rtcp_xr(struct sdp_reader *r, struct sdp_span value)
+{
+	struct sdp_span format;
+
+	for (format = sdp_span_word(&value); format.at && r->m; format = sdp_span_word(&value))
+		r->m->rcvr_rtt |= sdp_span_is(sdp_span_cut(&format, ':'), "rcvr-rtt=all");
+	return SDP_OK;
+}
+
 static const struct {
 	const char *name;
 	enum sdp_verdict (*read)(struct sdp_reader *r, struct sdp_span value);
@@ -415,6 +425,7 @@ static const struct {
 	{ "setup", on_setup },
 	{ "group", on_group },
 	{ "sctp-port", on_sctp_port },
+	{ "rtcp-xr", on_rtcp_xr },
 };
 
 static void on_flag(struct sdp_reader *r, struct sdp_span name)

@@ -470,7 +470,8 @@ Test(answer, hands_over_what_the_transport_needs)
 			       "a=candidate:1 1 tcp 1 192.0.2.1 9 typ host\r\n" VIDEO
 			       "a=ice-ufrag:other\r\na=ice-pwd:9999999999999999999999\r\n"
 			       "a=ssrc-group:FID 7 8\r\na=ssrc:7 cname:x\r\n"
-			       "a=ssrc:8 cname:x\r\na=rtcp-rsize\r\na=msid:s t\r\n",
+			       "a=ssrc:8 cname:x\r\na=rtcp-rsize\r\na=msid:s t\r\n"
+			       "a=rtcp-xr:stat-summary=loss rcvr-rtt=all:10000\r\n",
 			       &policy),
 		     ANSWER_OK, "%s", reason);
 	cr_expect_str_eq(n->remote_ufrag, "abcd", "of the tagged m-line, not of the others");
@@ -485,6 +486,7 @@ Test(answer, hands_over_what_the_transport_needs)
 	cr_expect_str_eq(n->media[MEDIA_VIDEO].mid, "1");
 	cr_expect_str_eq(n->media[MEDIA_VIDEO].msid_stream, "s");
 	cr_expect(n->media[MEDIA_VIDEO].rtcp_rsize && !n->media[MEDIA_AUDIO].rtcp_rsize);
+	cr_expect(n->media[MEDIA_VIDEO].rcvr_rtt && !n->media[MEDIA_AUDIO].rcvr_rtt);
 }
 
 /* An offer of video formats 100, 101, ... with these names and parameters. */
