@@ -111,7 +111,8 @@ struct config {
 		uint32_t history_bytes;        /* a stream on a worker */
 		uint32_t keyframe_interval_ms; /* least time between two requests to a source */
 		bool fast_start;
-		uint32_t fast_start_ms; /* oldest key frame a viewer may start with */
+		uint32_t fast_start_ms;          /* oldest key frame a viewer may start with */
+		uint32_t keyframe_share_percent; /* of what a source sends; 100: no bound */
 	} media;
 	struct {
 		uint32_t packets; /* slabs a worker */

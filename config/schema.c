@@ -78,6 +78,10 @@ static const struct config_key keys[] = {
 	{ "media.fast_start_ms", CONFIG_TYPE_COUNT, AT(media.fast_start_ms), "2000", 100, 10000,
 	  .help = "A key frame older than this is not started with. History and memory grow with "
 		  "it." },
+	{ "media.keyframe_share_percent", CONFIG_TYPE_COUNT, AT(media.keyframe_share_percent), "25",
+	  1, 100,
+	  .help = "No key frames are asked for while they take more than this of what a publisher "
+		  "sends, but for viewers who have no picture yet." },
 
 	{ "pool.packets", CONFIG_TYPE_COUNT, AT(pool.packets), "16384", 1024, 1 << 22,
 	  .help = "Packet buffers of each worker (about 2 KB each, taken from the system when "

@@ -54,6 +54,16 @@ void trigger_end(struct trigger *t)
 	t->running = false;
 }
 
+uint32_t trigger_withdraw(struct trigger *t)
+{
+	uint32_t withdrawn = t->pending;
+
+	t->dropped += withdrawn;
+	t->pending = 0;
+	t->reasons = 0;
+	return withdrawn;
+}
+
 void trigger_stop(struct trigger *t, enum trigger_stop how)
 {
 	if (t->stopped)
@@ -63,7 +73,5 @@ void trigger_stop(struct trigger *t, enum trigger_stop how)
 		t->draining = true;
 		return;
 	}
-	t->dropped += t->pending;
-	t->pending = 0;
-	t->reasons = 0;
+	(void)trigger_withdraw(t);
 }

@@ -48,6 +48,10 @@ uint64_t trigger_due_us(const struct trigger *t);
 bool trigger_begin(struct trigger *t, uint64_t now_us, struct trigger_run *run);
 void trigger_end(struct trigger *t);
 
+/** What is pending needs no run any more: it was answered otherwise, and counts as dropped.
+ *  @return how many requests that were */
+uint32_t trigger_withdraw(struct trigger *t);
+
 /** No further requests. What is pending runs once more, without waiting (TRIGGER_DRAIN), or is
  *  counted as dropped. Idempotent: the first call decides. */
 void trigger_stop(struct trigger *t, enum trigger_stop how);

@@ -56,6 +56,23 @@ Test(trigger, a_run_does_not_overlap_the_next)
 	cr_expect(trigger_begin(&t, INTERVAL_US * 5, &run));
 }
 
+Test(trigger, what_is_withdrawn_does_not_run_and_counts_as_dropped)
+{
+	trigger_request(&t, 0, 1, 1);
+	cr_assert(trigger_begin(&t, 0, &run));
+	trigger_end(&t);
+	trigger_request(&t, 10, 2, 4);
+	cr_expect_eq(trigger_withdraw(&t), 4);
+	cr_expect_eq(trigger_withdraw(&t), 0);
+	cr_expect_eq(trigger_due_us(&t), UINT64_MAX);
+	cr_expect_eq(t.dropped, 4);
+	trigger_request(&t, 20, 8, 1);
+	cr_expect_eq(trigger_due_us(&t), INTERVAL_US, "the spacing holds");
+	cr_assert(trigger_begin(&t, INTERVAL_US, &run));
+	cr_expect_eq(run.reasons, 8);
+	cr_expect_eq(run.folds, 1);
+}
+
 Test(trigger, a_slow_run_does_not_queue_further_ones)
 {
 	trigger_request(&t, 0, 1, 1);
