@@ -94,6 +94,10 @@ enum resend_verdict {
 enum resend_verdict resend_allow(struct resend *r, struct resend_share *share, uint16_t seq,
 				 uint32_t bytes, uint64_t now_us, uint32_t rtt_us);
 
+/** Number `seq` was sent for the first time, late: what the viewer asked before it got it is no
+ *  reason to send it again. */
+void resend_note(struct resend *r, uint16_t seq, uint64_t now_us, uint32_t rtt_us);
+
 /** The next number of the RTX stream: each is to be used for one content only. */
 static inline uint64_t resend_next_rtx(struct resend *r)
 {

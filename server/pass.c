@@ -72,9 +72,14 @@ static bool send_late(struct viewer *v, struct viewer_track *t, const struct his
 	uint32_t seen = t->late_seen;
 
 	while ((slab = history_next_late(h, &seen, t->cursor)) != NULL) {
-		if (packet_of_const(slab)->index >= t->resend.first_index &&
-		    !pass_send_packet(v, t, slab, NULL))
-			return false;
+		uint64_t index = packet_of_const(slab)->index;
+
+		if (index >= t->resend.first_index) {
+			if (!pass_send_packet(v, t, slab, NULL))
+				return false;
+			resend_note(&t->resend, (uint16_t)resend_number(&t->resend, index),
+				    v->session->worker->now_us, v->rtt_us);
+		}
 		t->late_seen = seen;
 	}
 	t->late_seen = seen;

@@ -123,3 +123,16 @@ Test(resend, numbers_never_sent_name_nothing)
 	resend_init(&r, 5, 0, 0);
 	cr_expect_not(resend_index(&r, 5, 65535, &index));
 }
+
+Test(resend, what_was_just_sent_for_the_first_time_is_not_sent_again)
+{
+	resend_note(&r, 7, 1000, RTT_US);
+	cr_expect_eq(allow(7, 1000 + RTT_US - 1), RESEND_TOO_SOON);
+	cr_expect_eq(allow(7, 1000 + RTT_US), RESEND_SEND);
+	/* Nor does a full table make room by forgetting what was sent again. */
+	for (uint16_t i = 0; i < RESEND_WAYS; i++)
+		cr_expect_eq(allow((uint16_t)(3 + i * RESEND_SETS), 0), RESEND_SEND);
+	resend_note(&r, 3 + RESEND_WAYS * RESEND_SETS, 1, RTT_US);
+	for (uint16_t i = 0; i < RESEND_WAYS; i++)
+		cr_expect_eq(allow((uint16_t)(3 + i * RESEND_SETS), 1), RESEND_TOO_SOON);
+}
