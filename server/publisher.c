@@ -10,8 +10,6 @@
 
 enum {
 	RR_INTERVAL_US = 1000000,
-	KEYFRAME_RETRY_US = 1000000, /* a request that brought no key frame is made again */
-	KEYFRAME_TRIES = 5,
 	NACK_FIRST_RTT_US = 100000,
 	NACK_REORDER_US = 10000,
 	NACK_MAX_AGE_US = 1000000,
@@ -72,8 +70,7 @@ static int open_source(struct publisher *p, struct source *source)
 
 static int open_sources(struct publisher *p)
 {
-	uint64_t interval_us =
-	    publisher_worker(p)->shared->config->media.keyframe_interval_ms * UINT64_C(1000);
+	const struct config *config = publisher_worker(p)->shared->config;
 	int err = 0;
 
 	for (unsigned lane = 0; lane < STREAM_LANES; lane++) {
@@ -81,8 +78,8 @@ static int open_sources(struct publisher *p)
 
 		source->kind = (uint8_t)stream_lane_kind(lane);
 		source->encoding = (uint8_t)(lane - source->kind);
-		trigger_init(&source->keyframe, interval_us);
-		source->keyframe_retry_us = UINT64_MAX;
+		keyasks_init(&source->keyasks, config->media.keyframe_interval_ms * UINT64_C(1000),
+			     config->media.keyframe_share_percent);
 	}
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
 		if (publisher_terms(p, kind)->is_accepted)
@@ -129,7 +126,7 @@ struct feed *publisher_destroy(struct publisher *p)
 							memory_order_relaxed, memory_order_relaxed);
 	}
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
-		trigger_stop(&p->sources[i].keyframe, TRIGGER_DROP);
+		keyasks_stop(&p->sources[i].keyasks);
 		nack_destroy(p->sources[i].nack);
 		stretch_destroy(p->sources[i].stretch);
 	}
@@ -161,12 +158,9 @@ void publisher_expire(struct publisher *p, uint64_t now_us)
 
 static uint64_t source_due_us(const struct source *source)
 {
-	uint64_t due_us = source->keyframe_retry_us;
-	uint64_t keyframe_us = trigger_due_us(&source->keyframe);
-
 	/* Until its SSRC is known there is nobody to ask: its first packet looks again. */
-	if (source->is_started && keyframe_us < due_us)
-		due_us = keyframe_us;
+	uint64_t due_us = source->is_started ? keyasks_due_us(&source->keyasks) : UINT64_MAX;
+
 	if (source->nack && nack_deadline_us(source->nack) < due_us)
 		due_us = nack_deadline_us(source->nack);
 	return due_us;
@@ -192,14 +186,17 @@ void publisher_run_keyframes(struct publisher *p, struct source *source)
 
 	if (!source->is_started)
 		return;
-	if (!trigger_begin(&source->keyframe, w->now_us, &run))
-		return;
-	counter_add(&w->counters.keyframes_folded, run.folds - 1);
-	publisher_send_keyframe_request(p, source);
-	trigger_end(&source->keyframe);
-	source->keyframe_tries++;
-	source->keyframe_retry_us =
-	    source->keyframe_tries < KEYFRAME_TRIES ? w->now_us + KEYFRAME_RETRY_US : UINT64_MAX;
+	switch (keyasks_poll(&source->keyasks, w->now_us, &run)) {
+	case KEYASKS_ASK:
+		counter_add(&w->counters.keyframes_folded, run.folds - 1);
+		publisher_send_keyframe_request(p, source);
+		break;
+	case KEYASKS_HELD:
+		counter_add(&w->counters.keyframes_held, 1);
+		break;
+	case KEYASKS_IDLE:
+		break;
+	}
 }
 
 void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t reasons,
@@ -212,9 +209,8 @@ void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t re
 	    encoding >= publisher_encodings(p, MEDIA_VIDEO))
 		return;
 	counter_add(&w->counters.keyframes_asked, folds);
-	source->keyframe_tries = 0;
-	if (trigger_request(&source->keyframe, w->now_us, reasons, folds))
-		return;
+	keyasks_want(&source->keyasks, w->now_us, reasons, folds,
+		     reasons & (PUBLISHER_KEYFRAME_JOIN | PUBLISHER_KEYFRAME_START));
 	publisher_run_keyframes(p, source);
 	publisher_arm(p);
 }
@@ -225,11 +221,18 @@ static void run_source(struct publisher *p, struct source *source)
 
 	if (source->nack && nack_deadline_us(source->nack) <= w->now_us)
 		publisher_send_nacks(p, source);
-	if (source->keyframe_retry_us <= w->now_us) {
-		source->keyframe_retry_us = UINT64_MAX;
-		(void)trigger_request(&source->keyframe, w->now_us, PUBLISHER_KEYFRAME_LOSS, 1);
-	}
 	publisher_run_keyframes(p, source);
+}
+
+void publisher_follow_round_trip(struct publisher *p)
+{
+	uint32_t patience_us = round_trip_patience_us(&p->rtt);
+
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		if (p->sources[i].nack)
+			nack_set_rtt(p->sources[i].nack, patience_us, publisher_worker(p)->now_us);
+	counter_set(&p->session->plan->stats.rtt_us, p->rtt.smoothed_us);
+	publisher_arm(p);
 }
 
 void publisher_on_due(struct publisher *p)
@@ -328,6 +331,20 @@ static void hand_over(struct publisher *p, struct source *source, struct slab *s
 	hand_to(p, slab, wanted);
 }
 
+static void note_video(struct publisher *p, struct source *source,
+		       const struct media_packet *packet, uint32_t bytes)
+{
+	struct worker *w = publisher_worker(p);
+	uint32_t answered;
+
+	if (!keyasks_on_packet(&source->keyasks, packet->timestamp, bytes,
+			       packet_has(packet, PACKET_KEYFRAME), w->now_us, &answered))
+		return;
+	counter_add(&w->counters.keyframes_received, 1);
+	counter_add(&w->counters.keyframes_suppressed, answered);
+	publisher_arm(p);
+}
+
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,
 			   struct source *source, enum media_codec codec,
 			   const struct ext_values *ext)
@@ -340,11 +357,8 @@ void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct 
 	    track_on_packet(p->feed->tracks[stream_lane(source->kind, source->encoding)], slab, in);
 	switch (verdict) {
 	case TRACK_FORWARD:
-		if (packet_has(packet_of(slab), PACKET_KEYFRAME)) {
-			counter_add(&w->counters.keyframes_received, 1);
-			source->keyframe_tries = 0;
-			source->keyframe_retry_us = UINT64_MAX;
-		}
+		if (source->kind == MEDIA_VIDEO)
+			note_video(p, source, packet_of(slab), slab->len);
 		hand_over(p, source, slab);
 		return;
 	case TRACK_SWALLOWED:

@@ -8,8 +8,9 @@
 #include "media/clock.h"
 #include "media/nack.h"
 #include "media/reports.h"
+#include "media/round_trip.h"
 #include "media/stretch.h"
-#include "net/trigger.h"
+#include "server/keyasks.h"
 #include "server/publisher.h"
 
 enum { PUBLISHER_PAYLOAD_TYPES = 128 };
@@ -35,9 +36,7 @@ struct source {
 
 	/* Video. */
 	struct stretch *stretch; /* for branches that begin; NULL: no fast start */
-	struct trigger keyframe;
-	unsigned keyframe_tries; /* requests since the last key frame came */
-	uint64_t keyframe_retry_us;
+	struct keyasks keyasks;
 };
 
 struct publisher {
@@ -47,6 +46,7 @@ struct publisher {
 	struct type_entry types[PUBLISHER_PAYLOAD_TYPES];
 	struct clock clock;
 	uint64_t seeded; /* bit i: worker i was handed what was there when it came */
+	struct round_trip rtt;
 	uint64_t report_due_us;
 	uint64_t last_media_us;
 	uint8_t fir_command;
@@ -79,8 +79,11 @@ static inline struct source *publisher_source(struct publisher *p, unsigned kind
 /** What is due next: arms the session. */
 void publisher_arm(struct publisher *p);
 
-/** The key frame trigger of a video source runs if its time has come and there is somebody to ask. */
+/** A video source is asked for a key frame if that is due and there is somebody to ask. */
 void publisher_run_keyframes(struct publisher *p, struct source *source);
+
+/** The round trip was measured anew: NACKs wait as long for their answers. */
+void publisher_follow_round_trip(struct publisher *p);
 
 /** Number a packet and give it to the branches; takes over the slab. */
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,

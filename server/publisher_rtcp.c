@@ -66,6 +66,7 @@ void publisher_send_report(struct publisher *p)
 			jitter_us = reports_rx_jitter_us(&source->reports);
 	}
 	begin_rtcp(p, &w, bytes, true);
+	rtcp_write_xr_rrtr(&w, RTCP_SSRC, clock_ntp_of_us(publisher_worker(p)->now_us));
 	if (n > 0 && publisher_terms(p, MEDIA_VIDEO)->feedback & SDP_FB_REMB)
 		rtcp_write_remb(&w, RTCP_SSRC, REMB_BPS, videos, n);
 	send_rtcp(p, &w);
@@ -177,6 +178,25 @@ static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
 	tell_anchors(p, anchors);
 }
 
+static void on_extended_report(struct publisher *p, const struct rtcp_member *m)
+{
+	uint64_t now_us = publisher_worker(p)->now_us;
+	uint64_t now_ntp = clock_ntp_of_us(now_us);
+	struct rtcp_xr_cursor cursor;
+	struct rtcp_xr_block block;
+	struct rtcp_dlrr dlrr;
+	bool is_measured = false;
+
+	if (!rtcp_xr_init(&cursor, m))
+		return;
+	while (rtcp_xr_next(&cursor, &block))
+		for (size_t i = 0; rtcp_xr_dlrr(&block, i, &dlrr); i++)
+			is_measured |= dlrr.ssrc == RTCP_SSRC &&
+				       round_trip_on_dlrr(&p->rtt, &dlrr, now_ntp, now_us);
+	if (is_measured)
+		publisher_follow_round_trip(p);
+}
+
 void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len)
 {
 	struct rtcp_cursor cursor;
@@ -184,9 +204,12 @@ void publisher_on_rtcp(struct publisher *p, const uint8_t *bytes, size_t len)
 	enum rtcp_next next;
 
 	rtcp_cursor_init(&cursor, bytes, len);
-	while ((next = rtcp_cursor_next(&cursor, &member)) == RTCP_NEXT_MEMBER)
+	while ((next = rtcp_cursor_next(&cursor, &member)) == RTCP_NEXT_MEMBER) {
 		if (member.kind == RTCP_SR)
 			on_sender_report(p, &member);
+		else if (member.kind == RTCP_XR)
+			on_extended_report(p, &member);
+	}
 	if (next == RTCP_NEXT_MALFORMED)
 		counter_add(&publisher_worker(p)->counters.rtcp_malformed, 1);
 }

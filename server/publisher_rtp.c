@@ -126,8 +126,12 @@ static void note_arrival(struct publisher *p, struct source *source, const struc
 	if (nack_on_packet(source->nack, rtp->seq, w->now_us) == -ERANGE && !is_repaired &&
 	    source->kind == MEDIA_VIDEO)
 		publisher_want_keyframe(p, source->encoding, PUBLISHER_KEYFRAME_LOSS, 1);
-	if (nack_deadline_us(source->nack) != before_us)
+	if (nack_answer_us(source->nack)) {
+		round_trip_on_repair(&p->rtt, nack_answer_us(source->nack), w->now_us);
+		publisher_follow_round_trip(p);
+	} else if (nack_deadline_us(source->nack) != before_us) {
 		publisher_arm(p);
+	}
 }
 
 /* FEC, comfort noise and whatever else was not agreed shares an SSRC's numbers: nobody gets it, but

@@ -98,7 +98,7 @@ static void connection_json(struct plan *p, json_t **addresses, const char **srt
 				     "local", net_addr_format(&path.local, local));
 }
 
-/* Measured from a viewer's reports; a publisher is sent none that it could answer. */
+/* A viewer's by its reports; a publisher's by its answers to reference times, or by its repairs. */
 static json_t *rtt_json(const struct plan *p)
 {
 	uint64_t rtt_us = counter_read(&p->stats.rtt_us);

@@ -7,6 +7,7 @@
 
 #include "media/reports.h"
 #include "media/resend.h"
+#include "media/round_trip.h"
 #include "media/squeeze.h"
 #include "server/branch.h"
 
@@ -44,6 +45,7 @@ struct viewer {
 	uint64_t report_due_us;
 	uint32_t reports; /* sent so far */
 	uint32_t rtt_us;
+	struct reference_times reference_times;
 	uint64_t bytes, packets; /* sent, repeats included */
 };
 

@@ -41,7 +41,10 @@ void viewer_send_reports(struct viewer *v)
 	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
 	uint64_t now_us = v->session->worker->now_us;
 	uint64_t ntp = wall_ntp();
+	struct rtcp_dlrr answers[REFERENCE_TIMES];
+	uint32_t ssrc = 0;
 	struct rtcp_writer w;
+	size_t n;
 
 	rtcp_writer_init(&w, bytes, RTCP_BYTES);
 	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
@@ -50,6 +53,8 @@ void viewer_send_reports(struct viewer *v)
 		struct rtcp_sender_info info;
 		uint32_t rtp;
 
+		if (t->templates)
+			ssrc = t->ssrc;
 		if (!t->is_started || anchor->clock_hz == 0)
 			continue;
 		rtp = clock_anchor_rtp(anchor, now_us);
@@ -60,6 +65,12 @@ void viewer_send_reports(struct viewer *v)
 		rtcp_write_sdes_cname(&w, t->ssrc, v->branch->stream->name,
 				      strlen(v->branch->stream->name));
 	}
+	n = reference_times_take(&v->reference_times, now_us, answers);
+	if (n > 0 && w.len_bytes == 0)
+		rtcp_write_rr(&w, ssrc, NULL,
+			      0); /* the publisher told no clock: no sender report */
+	if (n > 0)
+		rtcp_write_xr_dlrr(&w, ssrc, answers, n);
 	if (w.len_bytes)
 		send_rtcp(v, &w);
 }
@@ -121,23 +132,42 @@ static void on_reports(struct viewer *v, const struct rtcp_member *m)
 	}
 }
 
-/* What the viewer means by a number. @return NULL: not known, or not held any more */
+static void on_extended_report(struct viewer *v, const struct rtcp_member *m)
+{
+	struct rtcp_xr_cursor cursor;
+	struct rtcp_xr_block block;
+	uint64_t ntp;
+
+	if (!rtcp_xr_init(&cursor, m))
+		return;
+	while (rtcp_xr_next(&cursor, &block))
+		if (rtcp_xr_rrtr(&block, &ntp))
+			reference_times_note(&v->reference_times, cursor.ssrc, ntp,
+					     v->session->worker->now_us);
+}
+
+/* What the viewer means by a number. @return NULL: not known, or not held any more, or (*is_parked)
+ * not yet */
 static struct slab *find_sent(struct viewer *v, unsigned kind, uint16_t seq,
-			      struct numbering_place *place)
+			      struct numbering_place *place, bool *is_parked)
 {
 	const struct viewer_track *t = &v->tracks[kind];
+	const struct history *h = v->branch->tracks[kind].history;
 	uint64_t index;
 
+	*is_parked = false;
 	if (!t->is_started)
 		return NULL;
 	if (kind == MEDIA_VIDEO && v->layers) {
 		if (!numbering_find_number(&v->layers->numbering, seq, place))
 			return NULL;
-		return history_get(branch_video(v->branch, place->encoding)->history, place->index);
-	}
-	if (!resend_index(&t->resend, t->cursor, seq, &index))
+		h = branch_video(v->branch, place->encoding)->history;
+		index = place->index;
+	} else if (!resend_index(&t->resend, t->cursor, seq, &index)) {
 		return NULL;
-	return history_get(v->branch->tracks[kind].history, index);
+	}
+	*is_parked = history_is_missing(h, index);
+	return history_get(h, index);
 }
 
 static void serve_nack(struct viewer *v, unsigned kind, uint16_t seq)
@@ -145,10 +175,12 @@ static void serve_nack(struct viewer *v, unsigned kind, uint16_t seq)
 	struct worker_counters *c = &v->session->worker->counters;
 	struct viewer_track *t = &v->tracks[kind];
 	struct numbering_place place;
-	struct slab *slab = find_sent(v, kind, seq, &place);
+	bool is_parked;
+	struct slab *slab = find_sent(v, kind, seq, &place, &is_parked);
 
 	if (!slab) {
-		counter_add(&c->resend_gone, 1);
+		/* What may still come from the publisher goes to every viewer when it does. */
+		counter_add(is_parked ? &c->resend_parked : &c->resend_gone, 1);
 		return;
 	}
 	if (resend_allow(&t->resend, &v->share, seq, slab->len, v->session->worker->now_us,
@@ -218,6 +250,8 @@ void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len)
 	while ((next = rtcp_cursor_next(&cursor, &m)) == RTCP_NEXT_MEMBER) {
 		if (m.kind == RTCP_SR || m.kind == RTCP_RR)
 			on_reports(v, &m);
+		else if (m.kind == RTCP_XR)
+			on_extended_report(v, &m);
 		else if (m.kind == RTCP_NACK || m.kind == RTCP_PLI || m.kind == RTCP_FIR)
 			on_feedback(v, &m);
 	}

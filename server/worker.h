@@ -42,8 +42,9 @@ struct worker_counters {
 	counter receive_batches; /* reads of a socket that gave something */
 	counter track_swallowed, track_duplicate, track_too_old;
 	counter publisher_nacks, publisher_plis, keyframes_received;
-	counter keyframes_asked, keyframes_folded;
-	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone;
+	counter keyframes_asked, keyframes_folded, keyframes_suppressed, keyframes_held;
+	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone,
+	    resend_parked;
 	counter fast_start_hits, fast_start_misses, fast_start_refused;
 	counter passes, slices;
 	/* Viewers that went to another encoding; whose video was paused; packets that they left out. */

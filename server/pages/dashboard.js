@@ -67,7 +67,7 @@ function showSessions(sessions) {
 		cell("td", shown(s.state) + (s.reason ? ` (${s.reason})` : "")),
 		cell("td", `${kbit(rates.perSecond(`s${s.number}`, s.bytes ?? 0, now))} kbit/s`, true),
 		cell("td", shown(s.lost), true),
-		cell("td", s.role === "viewer" ? shown(s.rtt_ms, " ms") : "–", true),
+		cell("td", shown(s.rtt_ms, " ms"), true),
 	]));
 	fill("sessions", [["No.", true], ["Role"], ["Stream"], ["State"], ["Rate", true], ["Lost", true], ["Round trip", true]],
 		rows, "There is no session.");

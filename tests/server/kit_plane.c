@@ -208,6 +208,19 @@ static void on_nack(struct kit_peer *peer, const struct rtcp_member *m)
 			peer->nacks[peer->nack_count++] = seq;
 }
 
+static void on_extended_report(struct kit_peer *peer, const struct rtcp_member *m)
+{
+	struct rtcp_xr_cursor cursor;
+	struct rtcp_xr_block block;
+
+	assert(rtcp_xr_init(&cursor, m));
+	while (rtcp_xr_next(&cursor, &block)) {
+		peer->reference_times += rtcp_xr_rrtr(&block, &peer->last_reference_ntp);
+		for (size_t i = 0; rtcp_xr_dlrr(&block, i, &peer->last_answer); i++)
+			peer->answers++;
+	}
+}
+
 static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 {
 	struct rtcp_cursor cursor;
@@ -226,6 +239,8 @@ static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 			peer->last_pli_us = peer->plane->now_us;
 		if (m.kind == RTCP_NACK)
 			on_nack(peer, &m);
+		if (m.kind == RTCP_XR)
+			on_extended_report(peer, &m);
 	}
 	assert(next == RTCP_NEXT_END);
 }

@@ -9,6 +9,7 @@
 #define TESTS_SERVER_KIT_PLANE_H
 
 #include "media/offer.h"
+#include "media/rtcp.h"
 #include "media/rtp.h"
 #include "server/registry.h"
 #include "server/registry_inner.h"
@@ -90,6 +91,9 @@ struct kit_peer {
 	uint64_t verdicts[TRANSPORT_VERDICTS];
 	unsigned plis, firs, reports, sender_reports, byes, rembs;
 	uint64_t last_pli_us;
+	unsigned reference_times, answers; /* XR: RRTR and DLRR */
+	uint64_t last_reference_ntp;
+	struct rtcp_dlrr last_answer;
 	uint16_t nacks[KIT_NACKS];
 	size_t nack_count;
 };

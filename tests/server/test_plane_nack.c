@@ -86,6 +86,52 @@ Test(plane_nack, a_lost_packet_is_asked_for_and_its_repair_takes_its_place)
 	}
 }
 
+/* The viewer sees the hole as soon as the relay does, and asks long before the repair is there. */
+Test(plane_nack, what_a_viewer_asks_while_the_relay_misses_it_comes_once)
+{
+	static const struct kit_peer_config *configs[] = { &with_rtx, &without_rtx };
+
+	for (size_t row = 0; row < 2; row++) {
+		struct pair t;
+		struct kit_rtp lost, next;
+		struct kit_peer *v;
+		uint16_t seq;
+
+		open_pair(&t, configs[row]);
+		v = t.viewer;
+		lost = take_packet(&t, false);
+		next = take_packet(&t, false);
+		kit_peer_send(t.source, &next, false);
+		kit_plane_settle(t.p);
+		cr_assert_eq(v->packet_count, 2);
+		seq = (uint16_t)(v->packets[0].seq + 1);
+		for (unsigned i = 0; i < 3; i++) {
+			kit_peer_nack(v, MEDIA_VIDEO, &seq, 1);
+			kit_plane_advance(t.p, 20000);
+		}
+		cr_expect_eq(v->packet_count, 2);
+		cr_expect_eq(KIT_SUM(t.p, resend_parked), 3);
+		cr_expect_eq(KIT_SUM(t.p, resend_gone), 0);
+		kit_peer_send(t.source, &lost, true);
+		kit_plane_settle(t.p);
+		/* Asked before it came, arriving after. */
+		kit_peer_nack(v, MEDIA_VIDEO, &seq, 1);
+		kit_plane_advance(t.p, 1000);
+		cr_assert_eq(v->packet_count, 3);
+		cr_expect_eq(v->packets[2].seq, seq);
+		cr_expect_eq(v->packets[2].number, lost.number);
+		cr_expect_not(v->packets[2].is_rtx);
+		cr_expect_eq(v->verdicts[TRANSPORT_DROP_SRTP_REPLAYED], 0, "nor a second time");
+		cr_expect_eq(KIT_SUM(t.p, resend_refused), 1);
+		/* It was lost on the viewer's own leg: a round trip later it may be had again. */
+		kit_plane_advance(t.p, 30000);
+		kit_peer_nack(v, MEDIA_VIDEO, &seq, 1);
+		kit_plane_settle(t.p);
+		cr_expect_eq(KIT_SUM(t.p, resent_rtx) + KIT_SUM(t.p, resent_plain), 1);
+		kit_plane_close(t.p);
+	}
+}
+
 Test(plane_nack, reordered_packets_are_not_asked_for)
 {
 	struct pair t;

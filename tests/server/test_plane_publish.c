@@ -226,7 +226,7 @@ Test(plane_publish, a_publisher_without_media_is_ended)
 
 Test(plane_publish, key_frame_requests_of_many_are_one)
 {
-	struct kit_plane *p = kit_plane_open("", 2);
+	struct kit_plane *p = kit_plane_open("media:\n  keyframe_share_percent: 100\n", 2);
 	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
 	struct kit_peer *viewers[30];
 	unsigned before;
@@ -240,6 +240,8 @@ Test(plane_publish, key_frame_requests_of_many_are_one)
 	}
 	kit_peer_send_frame(source, true, 1, 100, NULL);
 	kit_plane_advance(p, 2000000);
+	kit_peer_send_frame(source, true, 1, 100, NULL);
+	kit_plane_advance(p, 600000);
 	before = source->plis;
 	for (unsigned i = 0; i < 3000; i++) {
 		kit_peer_pli(viewers[i % 30]);
