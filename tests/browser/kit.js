@@ -42,11 +42,16 @@ function bounded(promise, ms, what) {
 // Starts a relay on free ports of 127.0.0.1 in a temporary folder.
 class Relay {
 	static async start(...flags) {
+		return Relay.startWith("", ...flags);
+	}
+
+	// The same with settings: lines of YAML.
+	static async startWith(yaml, ...flags) {
 		const relay = new Relay();
 		relay.folder = fs.mkdtempSync(path.join(os.tmpdir(), "sluice-browser-"));
 		relay.log = [];
 		const config = path.join(relay.folder, "sluice.yaml");
-		fs.writeFileSync(config, "drain_ms: 0\n");
+		fs.writeFileSync(config, `drain_ms: 0\n${yaml}`);
 		relay.child = start(path.join(BUILD, "sluice"),
 			["-c", config, "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", ...flags]);
 		readline.createInterface({ input: relay.child.stderr }).on("line", (line) => relay.log.push(line));
@@ -67,6 +72,17 @@ class Relay {
 		if (!answer.ok)
 			throw new Error(`${where}: ${answer.status}`);
 		return answer.json();
+	}
+
+	// Summed over workers: {name: value}, of metrics without other labels.
+	async metrics() {
+		const sums = {};
+		for (const line of (await (await fetch(`${this.url}/metrics`)).text()).split("\n")) {
+			const found = /^(\w+)(?:\{worker="\d+"\})? (\S+)$/.exec(line);
+			if (found)
+				sums[found[1]] = (sums[found[1]] ?? 0) + Number(found[2]);
+		}
+		return sums;
 	}
 
 	// SIGTERM has to end it, with status 0.
@@ -282,4 +298,4 @@ async function run(tests) {
 	process.exit(0);
 }
 
-module.exports = { BUILD, Relay, browse, check, leave, numberIn, playsWell, risingNumbers, run, start, until };
+module.exports = { BUILD, Relay, browse, capture, check, leave, numberIn, playsWell, risingNumbers, run, start, until };
