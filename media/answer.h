@@ -69,10 +69,10 @@ struct negotiated_media {
 	bool rcvr_rtt; /* receivers measure their round trip: RFC 3611 section 4.4 */
 	uint32_t remote_ssrc, remote_rtx_ssrc; /* 0: not announced */
 	uint32_t local_ssrc, local_rtx_ssrc;   /* 0: we send nothing, or no RTX */
-	/* Ingest only: 1 or more when accepted. In ascending quality as far as an offer tells: the
-	 * reverse of a=simulcast, which names the preferred one first (RFC 8853 section 5.2), and the
-	 * order of a=ssrc-group:SIM. That is a guess: a script may list its encodings either way (by
-	 * default a browser's first one is the smallest), so what arrives decides. */
+	/* Ingest only: 1 or more when accepted. In ascending quality as far as an offer tells: by name
+	 * where all begin with letters of "lmh" or of "qhf", else the reverse of a=simulcast, which
+	 * names the preferred one first (RFC 8853 section 5.2); the order of a=ssrc-group:SIM. That is
+	 * a guess: scripts list their encodings either way, so what arrives decides. */
 	uint8_t encoding_count;
 	struct negotiated_encoding encodings[NEGOTIATED_MAX_ENCODINGS];
 	char msid_stream[ANSWER_MSID_BYTES]; /* of the peer; "-" or "" without */

@@ -72,13 +72,14 @@ static bool pick(const struct negotiated_media *out, const struct sdp *s, const 
 	return false;
 }
 
-static bool is_known_rid(const struct negotiated_media *out, const char *rid)
+/* Which of the encodings has that name. @return -1: none */
+static int encoding_of(const struct negotiated_media *m, const char *rid)
 {
-	for (unsigned i = 0; i < out->encoding_count; i++) {
-		if (strcmp(out->encodings[i].rid, rid) == 0)
-			return true;
+	for (unsigned i = 0; i < m->encoding_count; i++) {
+		if (strcmp(m->encodings[i].rid, rid) == 0)
+			return (int)i;
 	}
-	return false;
+	return -1;
 }
 
 static void take_rids(struct negotiated_media *out, const struct sdp *s, const struct sdp_media *m,
@@ -90,7 +91,7 @@ static void take_rids(struct negotiated_media *out, const struct sdp *s, const s
 	while (streams.len && out->encoding_count < max) {
 		struct sdp_span alternatives = sdp_span_cut(&streams, ';');
 
-		if (pick(out, s, m, alternatives, rid) && !is_known_rid(out, rid))
+		if (pick(out, s, m, alternatives, rid) && encoding_of(out, rid) < 0)
 			memcpy(out->encodings[out->encoding_count++].rid, rid, sizeof(rid));
 	}
 }
@@ -108,6 +109,43 @@ static void take_ssrcs(struct negotiated_media *out, const struct sdp *s, const 
 	}
 }
 
+/* Some write "l, m, h", others "q, h, f": where every name begins with a letter of one of these, that
+ * says more than the order. @return false: the names say nothing */
+static bool ranks_of(const struct negotiated_media *out, int ranks[NEGOTIATED_MAX_ENCODINGS])
+{
+	static const char *const ladders[] = { "lmh", "qhf" };
+
+	for (unsigned i = 0; i < sizeof(ladders) / sizeof(ladders[0]); i++) {
+		unsigned seen = 0, known = 0;
+
+		for (unsigned e = 0; e < out->encoding_count; e++) {
+			const char *step = strchr(ladders[i], out->encodings[e].rid[0] | 0x20);
+
+			ranks[e] = step && *step ? (int)(step - ladders[i]) : -1;
+			known += ranks[e] >= 0 && !(seen >> ranks[e] & 1);
+			seen |= ranks[e] >= 0 ? 1u << ranks[e] : 0;
+		}
+		if (known == out->encoding_count)
+			return true;
+	}
+	return false;
+}
+
+static void sort_by_name(struct negotiated_media *out, int ranks[NEGOTIATED_MAX_ENCODINGS])
+{
+	for (unsigned i = 1; i < out->encoding_count; i++) {
+		for (unsigned j = i; j > 0 && ranks[j - 1] > ranks[j]; j--) {
+			struct negotiated_encoding encoding = out->encodings[j];
+			int rank = ranks[j];
+
+			out->encodings[j] = out->encodings[j - 1];
+			ranks[j] = ranks[j - 1];
+			out->encodings[j - 1] = encoding;
+			ranks[j - 1] = rank;
+		}
+	}
+}
+
 static void reverse(struct negotiated_media *out)
 {
 	for (unsigned i = 0, j = out->encoding_count; i + 1 < j; i++) {
@@ -116,6 +154,16 @@ static void reverse(struct negotiated_media *out)
 		out->encodings[i] = out->encodings[--j];
 		out->encodings[j] = first;
 	}
+}
+
+static void sort(struct negotiated_media *out)
+{
+	int ranks[NEGOTIATED_MAX_ENCODINGS];
+
+	if (ranks_of(out, ranks))
+		sort_by_name(out, ranks);
+	else
+		reverse(out);
 }
 
 static void take_group(struct negotiated_media *out, const struct sdp *s, const struct sdp_media *m,
@@ -142,7 +190,7 @@ void negotiated_take_encodings(struct negotiated_media *out, const struct sdp *s
 	if (max > 1) {
 		take_rids(out, s, m, max);
 		take_ssrcs(out, s, m);
-		reverse(out);
+		sort(out);
 	}
 	if (max > 1 && !out->encoding_count)
 		take_group(out, s, m, max);
@@ -192,22 +240,47 @@ static void put_restrictions(struct sdp_writer *w, const struct negotiated_media
 	}
 }
 
+/* The encodings in the order of the offer. */
+static unsigned in_offered_order(const struct sdp *offer, const struct sdp_media *offered,
+				 const struct negotiated_media *m,
+				 const char *rids[NEGOTIATED_MAX_ENCODINGS])
+{
+	struct sdp_span streams = streams_of(offered->simulcast, "send");
+	char rid[NEGOTIATED_RID_BYTES];
+	unsigned seen = 0, count = 0;
+
+	while (streams.len) {
+		struct sdp_span alternatives = sdp_span_cut(&streams, ';');
+		int e = pick(m, offer, offered, alternatives, rid) ? encoding_of(m, rid) : -1;
+
+		if (e < 0 || seen >> e & 1)
+			continue;
+		seen |= 1u << e;
+		rids[count++] = m->encodings[e].rid;
+	}
+	return count;
+}
+
 void answer_put_simulcast(struct sdp_writer *w, const struct sdp *offer,
 			  const struct sdp_media *offered, const struct negotiated_media *m)
 {
+	const char *rids[NEGOTIATED_MAX_ENCODINGS];
+	unsigned count;
+
 	if (!negotiated_has_rids(m))
 		return;
-	for (unsigned i = m->encoding_count; i-- > 0;) {
-		struct sdp_span id = { m->encodings[i].rid, (uint32_t)strlen(m->encodings[i].rid) };
+	count = in_offered_order(offer, offered, m, rids);
+	for (unsigned i = 0; i < count; i++) {
+		struct sdp_span id = { rids[i], (uint32_t)strlen(rids[i]) };
 		const struct sdp_rid *rid = find_rid(offer, offered, id);
 
-		sdp_put(w, "a=rid:%s recv", m->encodings[i].rid);
+		sdp_put(w, "a=rid:%s recv", rids[i]);
 		if (rid)
 			put_restrictions(w, m, rid->restrictions);
 		sdp_put(w, "\r\n");
 	}
 	sdp_put(w, "a=simulcast:recv");
-	for (unsigned i = m->encoding_count; i-- > 0;)
-		sdp_put(w, "%s%s", i + 1 == m->encoding_count ? " " : ";", m->encodings[i].rid);
+	for (unsigned i = 0; i < count; i++)
+		sdp_put(w, "%s%s", i ? ";" : " ", rids[i]);
 	sdp_put(w, "\r\n");
 }

@@ -152,9 +152,9 @@ static const struct {
 	{ "rids and sources but no extension, as Pion does",
 	  "a=msid:s t\r\na=msid:s t\r\na=msid:s t\r\na=ssrc:11 cname:c\r\na=ssrc:12 cname:c\r\n"
 	  "a=ssrc:13 cname:c\r\n" RIDS "a=simulcast:send q;h;f\r\n",
-	  "f 13 0, h 12 0, q 11 0", "a=simulcast:recv q;h;f\r\n" },
+	  "q 11 0, h 12 0, f 13 0", "a=simulcast:recv q;h;f\r\n" },
 	{ "more sources than rids", RIDS "a=simulcast:send q;h\r\na=ssrc:11 cname:c\r\n",
-	  "h 0 0, q 0 0", "a=simulcast:recv q;h\r\n" },
+	  "q 0 0, h 0 0", "a=simulcast:recv q;h\r\n" },
 	{ "a group of sources",
 	  "a=ssrc-group:SIM 11 12 13\r\na=ssrc-group:FID 11 21\r\na=ssrc-group:FID 12 22\r\n"
 	  "a=ssrc-group:FID 13 23\r\na=ssrc:11 cname:c\r\na=ssrc:12 cname:c\r\n",
@@ -163,15 +163,15 @@ static const struct {
 	{ "nothing said", "", " 0 0", NULL },
 	{ "rids without simulcast", RIDS, " 0 0", NULL },
 	{ "simulcast without rids", "a=simulcast:send q;h;f\r\n", " 0 0", NULL },
-	{ "both directions", RIDS "a=rid:x recv\r\na=simulcast:recv x send q;f\r\n", "f 0 0, q 0 0",
+	{ "both directions", RIDS "a=rid:x recv\r\na=simulcast:recv x send q;f\r\n", "q 0 0, f 0 0",
 	  "a=simulcast:recv q;f\r\n" },
 	{ "only what we should send", "a=rid:x recv\r\na=simulcast:recv x\r\n", " 0 0", NULL },
 	{ "a rid for the other direction", RIDS "a=rid:x recv\r\na=simulcast:send q;x;f\r\n",
-	  "f 0 0, q 0 0", "a=simulcast:recv q;f\r\n" },
+	  "q 0 0, f 0 0", "a=simulcast:recv q;f\r\n" },
 	{ "alternatives and pauses", RIDS "a=rid:b send\r\na=simulcast:send ~q;z,~h,f;b\r\n",
 	  "b 0 0, h 0 0, q 0 0",
 	  "a=rid:q recv\r\na=rid:h recv\r\na=rid:b recv\r\na=simulcast:recv q;h;b\r\n" },
-	{ "twice the same", RIDS "a=simulcast:send q;q;f\r\n", "f 0 0, q 0 0",
+	{ "twice the same", RIDS "a=simulcast:send q;q;f\r\n", "q 0 0, f 0 0",
 	  "a=simulcast:recv q;f\r\n" },
 	{ "one", RIDS "a=simulcast:send q\r\n", "q 0 0", "a=rid:q recv\r\na=simulcast:recv q\r\n" },
 	{ "five",
@@ -188,7 +188,13 @@ static const struct {
 	  "3 0 0, 1 0 0",
 	  "a=rid:1 recv pt=96;max-width=640\r\na=rid:3 recv max-height=90;pt=98\r\n"
 	  "a=simulcast:recv 1;3\r\n" },
-	{ "empty parts", RIDS "a=simulcast:send ;;q;,;f;\r\n", "f 0 0, q 0 0",
+	{ "names of sizes, smallest first",
+	  "a=rid:low send\r\na=rid:Mid send\r\na=rid:high send\r\na=simulcast:send "
+	  "low;Mid;high\r\n",
+	  "low 0 0, Mid 0 0, high 0 0", "a=simulcast:recv low;Mid;high\r\n" },
+	{ "two names of one letter", "a=rid:hi send\r\na=rid:hd send\r\na=simulcast:send hi;hd\r\n",
+	  "hd 0 0, hi 0 0", "a=simulcast:recv hi;hd\r\n" },
+	{ "empty parts", RIDS "a=simulcast:send ;;q;,;f;\r\n", "q 0 0, f 0 0",
 	  "a=simulcast:recv q;f\r\n" },
 };
 
