@@ -208,6 +208,7 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 		goto out;
 	}
 	answer_policy_init(&policy, ANSWER_INGEST);
+	answer_policy_layers(&policy);
 	policy.max_codecs = 1; /* one codec a kind: viewers can be told which before it flows */
 	policy.feedback |= SDP_FB_REMB;
 	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
