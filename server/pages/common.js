@@ -89,6 +89,7 @@ export class Session {
 		});
 		this.url = response.headers.get("Location");
 		this.etag = response.headers.get("ETag");
+		this.links = response.headers.get("Link");
 		await this.pc.setRemoteDescription({ type: "answer", sdp: await response.text() });
 		this.flush();
 	}

@@ -1,6 +1,7 @@
 // /publish/{stream}: camera, screen or the test picture to the relay by WHIP.
 //
-// ?source=test|camera|screen  ?codec=vp8|h264|vp9|av1  ?kbps=N  ?auto=1 (start at once)
+// ?source=test|camera|screen  ?codec=vp8|h264|vp9|av1  ?layers=one|simulcast|svc  ?kbps=N
+// ?auto=1 (start at once)
 // ?token= or #token=          window.sluice: { state, reason, stats, frame, start(), stop() }
 
 import { Rates, Session, byId, kbit, parameter, showState, showStats, streamName } from "/pages/common.js";
@@ -8,13 +9,20 @@ import { FRAME_RATE, startPicture, startTone } from "/pages/picture.js";
 
 const name = streamName();
 const DEFAULT_KBPS = 2500;
+// Lowest first, as Chromium shares out its bitrate; the parts are of all of it.
+const SIMULCAST = [
+	{ rid: "l", scaleResolutionDownBy: 4, part: 0.06 },
+	{ rid: "m", scaleResolutionDownBy: 2, part: 0.22 },
+	{ rid: "h", scaleResolutionDownBy: 1, part: 0.72 },
+];
+const SVC = "L3T3_KEY"; // each layer's picture is predicted from the one below at key frames only
 let run = null; // what start() began and stop() ends
 
 window.sluice = { state: "idle", reason: "", stats: {}, frame: () => run?.picture?.number() ?? 0, start, stop };
 
-async function capture(kind) {
+async function capture(kind, layers) {
 	if (kind === "test") {
-		const picture = startPicture(name);
+		const picture = startPicture(name, layers === "one" ? 1 : 2); // browsers leave out sizes of small pictures
 		const tone = startTone();
 		return {
 			stream: new MediaStream([picture.track, tone.track]),
@@ -45,13 +53,19 @@ function preferCodec(transceiver, codec) {
 	transceiver.setCodecPreferences([...wanted, ...repair]);
 }
 
-function prepare(pc, stream, codec) {
+function encodings(layers) {
+	const bps = (Number(parameter("kbps")) || DEFAULT_KBPS) * 1000;
+	if (layers === "simulcast")
+		return SIMULCAST.map(({ rid, scaleResolutionDownBy, part }) =>
+			({ rid, scaleResolutionDownBy, maxBitrate: Math.round(bps * part), maxFramerate: FRAME_RATE }));
+	return [{ maxBitrate: bps, maxFramerate: FRAME_RATE, ...(layers === "svc" ? { scalabilityMode: SVC } : {}) }];
+}
+
+function prepare(pc, stream, codec, layers) {
 	for (const track of stream.getTracks()) {
 		const init = { direction: "sendonly", streams: [stream] };
-		if (track.kind === "video") {
-			const kbps = Number(parameter("kbps")) || DEFAULT_KBPS;
-			init.sendEncodings = [{ maxBitrate: kbps * 1000, maxFramerate: FRAME_RATE }];
-		}
+		if (track.kind === "video")
+			init.sendEncodings = encodings(layers);
 		const transceiver = pc.addTransceiver(track, init);
 		if (track.kind === "video" && codec)
 			preferCodec(transceiver, codec);
@@ -66,13 +80,15 @@ async function start() {
 	buttons();
 	try {
 		showState("starting", "Opening the source.");
-		mine.media = await capture(byId("source").value);
+		const layers = byId("layers").value;
+		const codec = byId("codec").value || (layers === "svc" ? "vp9" : "");
+		mine.media = await capture(byId("source").value, layers);
 		mine.picture = mine.media.picture;
 		byId("video").srcObject = mine.media.stream;
 		mine.media.stream.getTracks().forEach((t) => t.addEventListener("ended", () => run === mine && stop()));
 		showState("connecting", "Connecting to the relay.");
 		mine.session = new Session(`/whip/${name}`, byId("token").value, (state) => run === mine && onState(state));
-		await mine.session.open((pc) => prepare(pc, mine.media.stream, byId("codec").value));
+		await mine.session.open((pc) => prepare(pc, mine.media.stream, codec, layers));
 		if (run !== mine)
 			mine.session.close();
 	} catch (error) {
@@ -109,7 +125,7 @@ function stop() {
 function buttons() {
 	byId("start").disabled = Boolean(run);
 	byId("stop").disabled = !run;
-	for (const id of ["source", "codec", "token"])
+	for (const id of ["source", "codec", "layers", "token"])
 		byId(id).disabled = Boolean(run);
 }
 
@@ -124,7 +140,8 @@ async function measure() {
 			stats.kbps += kbit(mine.rates.perSecond(s.id, s.bytesSent, s.timestamp));
 			stats.packets += s.packetsSent;
 		}
-		if (s.type === "outbound-rtp" && s.kind === "video") {
+		// Of several sizes, the largest that is sent.
+		if (s.type === "outbound-rtp" && s.kind === "video" && (s.frameWidth ?? 0) >= stats.width) {
 			stats.fps = s.framesPerSecond ?? 0;
 			stats.width = s.frameWidth ?? 0;
 			stats.height = s.frameHeight ?? 0;
@@ -154,7 +171,8 @@ document.title = `Publish ${name} - Sluice`;
 byId("stream").textContent = name;
 byId("watch").href = `/watch/${name}`;
 byId("insecure").hidden = Boolean(navigator.mediaDevices);
-for (const [id, allowed] of [["source", ["test", "camera", "screen"]], ["codec", ["vp8", "h264", "vp9", "av1"]]]) {
+for (const [id, allowed] of [["source", ["test", "camera", "screen"]], ["codec", ["vp8", "h264", "vp9", "av1"]],
+	["layers", ["one", "simulcast", "svc"]]]) {
 	const value = parameter(id).toLowerCase();
 	if (allowed.includes(value))
 		byId(id).value = value;

@@ -1,9 +1,12 @@
 // /watch/{stream}: the stream from the relay by WHEP. It comes back by itself when the stream ends
 // or is not there yet.
 //
-// ?token= or #token=   window.sluice: { state, reason, stats, attempts, frameNumber(), stop() }
+// Where the stream has layers, one can be chosen by hand; else the relay chooses what fits the link.
+//
+// ?token= or #token=   window.sluice: { state, reason, stats, attempts, layers, viewers, frameNumber(), stop() }
 
 import { Rates, Session, byId, kbit, parameter, sentence, showState, showStats, streamName } from "/pages/common.js";
+import { Extensions, LayerMenu, layersOf } from "/pages/layers.js";
 import { readNumber } from "/pages/picture.js";
 
 const name = streamName();
@@ -11,6 +14,7 @@ const video = byId("video");
 const WAIT_MS = { first: 500, most: 8000 };
 const SILENCE_MS = 5000; // without a packet the connection counts as lost
 let session = null;
+let extensions = null;
 let rates = new Rates();
 let waitMs = WAIT_MS.first;
 let timer = 0;
@@ -22,6 +26,8 @@ window.sluice = {
 	reason: "",
 	stats: {},
 	attempts: 0,
+	layers: [],
+	viewers: 0,
 	frameNumber: () => readNumber(video, video.videoWidth, video.videoHeight),
 	stop,
 };
@@ -48,12 +54,45 @@ async function connect() {
 		});
 		if (session !== mine)
 			mine.close();
+		else
+			extensions = new Extensions(mine, (event, data) => session === mine && onEvent(event, data));
 	} catch (error) {
 		if (session === mine)
 			fail(error);
 		else
 			mine.close();
 	}
+}
+
+const menu = new LayerMenu(byId("quality"), async (layer) => {
+	byId("chosen").textContent = "";
+	try {
+		await extensions.choose(layer);
+	} catch (error) {
+		byId("chosen").textContent = sentence(error.message);
+	}
+});
+
+function onEvent(event, data) {
+	if (event === "layers") {
+		window.sluice.layers = layersOf(data);
+		byId("choice").hidden = !menu.show(window.sluice.layers);
+	} else if (event === "viewercount") {
+		window.sluice.viewers = data.viewercount;
+	} else if (event === "reconnect") {
+		fail(new Error("The relay asks to connect anew."));
+	}
+}
+
+// The session and all that hangs on it.
+function leave() {
+	extensions?.close();
+	extensions = null;
+	session?.close();
+	session = null;
+	menu.reset();
+	byId("choice").hidden = true;
+	window.sluice.layers = [];
 }
 
 // With sound where the browser allows it without a click, else muted with a button.
@@ -71,8 +110,7 @@ async function play() {
 }
 
 function fail(error) {
-	session?.close();
-	session = null;
+	leave();
 	if (error.status === 401 || error.status === 403) {
 		byId("controls").hidden = false;
 		showState("failed", error.message);
@@ -107,8 +145,7 @@ async function onState(state) {
 
 function stop() {
 	clearTimeout(timer);
-	session?.close();
-	session = null;
+	leave();
 	showState("stopped", "Stopped.");
 }
 
@@ -178,6 +215,7 @@ async function measure() {
 		["Jitter", `${stats.jitterMs} ms`],
 		["Lost", `${stats.lost} (${stats.lossPct} %)`],
 		["Freezes", String(stats.freezes)],
+		["Viewers", String(window.sluice.viewers)],
 	]);
 	await checkSilence(stats.packets);
 }
