@@ -10,6 +10,7 @@
 
 enum {
 	VIEWERS_PER_CLOCK_READ = 4,
+	AHEAD = 8,            /* visits: about what one batch of jobs takes */
 	BURST_PKTS = 32,      /* a viewer's link must not get more at once */
 	BURST_PART_PKTS = 16, /* larger frames leave in such parts ... */
 	BURST_PART_US = 5000, /* ... this far apart */
@@ -180,13 +181,41 @@ static void begin(struct branch *b)
 		b->pass_to[i] = b->tracks[i].release;
 }
 
+static struct viewer *viewer_at(const struct branch *b, uint32_t at)
+{
+	uint32_t i = b->pass_start + at;
+
+	while (i >=
+	       b->viewer_count) /* cheaper than a division; more than once only after many left */
+		i -= b->viewer_count;
+	return b->viewers[i];
+}
+
+/* What the next visits touch lies in no near cache: each step of the way there is asked for a few
+ * visits after the one before it. Inlined by force: gcc drops calls of functions that only prefetch. */
+__attribute__((always_inline)) static inline void look_ahead(const struct branch *b)
+{
+	const struct viewer *v;
+
+	if (b->pass_at + AHEAD >= b->viewer_count)
+		return;
+	v = viewer_at(b, b->pass_at + AHEAD);
+	__builtin_prefetch(v);
+	__builtin_prefetch(&v->tracks[MEDIA_VIDEO]);
+	__builtin_prefetch(&v->tracks[MEDIA_VIDEO].resend);
+	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD * 3 / 4)->session);
+	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD / 2)->session->transport);
+	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD / 4)->session->transport->tx);
+}
+
 static enum pass_status visit_all(struct branch *b, uint64_t until_us)
 {
 	while (b->pass_at < b->viewer_count) {
-		struct viewer *v = b->viewers[(b->pass_start + b->pass_at) % b->viewer_count];
+		struct viewer *v = viewer_at(b, b->pass_at);
 
 		uint64_t sent_before = v->packets;
 
+		look_ahead(b);
 		if (!visit(v))
 			return PASS_BLOCKED;
 		if (v->packets != sent_before)

@@ -37,16 +37,16 @@ struct viewer {
 	struct session *session;
 	struct branch *branch;
 	uint32_t at; /* in the branch's list */
+	struct resend_share share;
+	uint64_t bytes, packets; /* sent, repeats included */
 	struct viewer_track tracks[STREAM_TRACKS];
 	struct viewer_layers *layers; /* NULL: no choice, it gets encoding 0 of the video whole */
 	uint64_t joined_us;
 	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
-	struct resend_share share;
 	uint64_t report_due_us;
 	uint32_t reports; /* sent so far */
 	uint32_t rtt_us;
 	struct reference_times reference_times;
-	uint64_t bytes, packets; /* sent, repeats included */
 };
 
 /** @return 0 or -ENOMEM */
