@@ -14,7 +14,8 @@
  *   rebind [ADDR]           new source port for every link, or a new source address as well:
  *                           another 127.x, or ::1 for a server that listens on both families
  *   for UFRAG rebind [ADDR]
- *   stats                   counters as one JSON line, before the ok
+ *   stats                   counters as one JSON line, before the ok; held_ms: how long datagrams
+ *                           waited at bottlenecks since the stats before
  * The end of stdin changes nothing. SIGTERM and SIGINT end it, with the counters if asked for.
  */
 #include <errno.h>
@@ -40,6 +41,8 @@ enum {
 	READS_PER_WAKE = 256, /* per socket, so that no link starves the others */
 	BUFFER_BYTES = 8 << 20,
 	LINE_BYTES = 1024,
+	HELD_STEP_US = 1000, /* what is held longer than all the steps counts for the last */
+	HELD_STEPS = 4000,
 };
 
 enum direction { UP, DOWN, DIRECTIONS };
@@ -77,7 +80,8 @@ struct link {
 
 struct counters {
 	uint64_t received, forwarded, bytes, lost, overflow, duplicated, corrupted, reordered;
-	uint64_t dropped; /* by us: no memory, no link left, or the kernel refused it */
+	uint64_t dropped;          /* by us: no memory, no link left, or the kernel refused it */
+	uint64_t held[HELD_STEPS]; /* of links with a bottleneck; emptied by print_stats() */
 };
 
 static struct {
@@ -310,6 +314,13 @@ static void enqueue(struct way *way, uint64_t due_us, const uint8_t *bytes, size
 		relay.counters[way->direction].dropped++;
 }
 
+static void note_held(struct counters *c, uint64_t us)
+{
+	uint64_t step = us / HELD_STEP_US;
+
+	c->held[step < HELD_STEPS ? step : HELD_STEPS - 1]++;
+}
+
 static void on_datagram(struct way *way, uint64_t at_us, uint8_t *bytes, size_t len)
 {
 	struct counters *c = &relay.counters[way->direction];
@@ -321,6 +332,8 @@ static void on_datagram(struct way *way, uint64_t at_us, uint8_t *bytes, size_t 
 	if (fate.verdict != IMPAIR_PASSED)
 		return;
 	c->reordered += fate.is_reordered;
+	if (way->flow.profile.rate_kbps > 0)
+		note_held(c, fate.due_us - at_us);
 	if (fate.flip_bit != UINT32_MAX) {
 		bytes[fate.flip_bit / 8] ^= (uint8_t)(1 << fate.flip_bit % 8);
 		c->corrupted++;
@@ -399,21 +412,35 @@ static void send_due(void)
 
 /* --- Orders --------------------------------------------------------------------------------- */
 
+/* The time below which so many per cent were held, in steps. */
+static unsigned held_percentile(const struct counters *c, unsigned pct)
+{
+	uint64_t total = 0, below = 0;
+	unsigned step = 0;
+
+	for (unsigned i = 0; i < HELD_STEPS; i++)
+		total += c->held[i];
+	for (; step < HELD_STEPS - 1 && below * 100 < total * pct; step++)
+		below += c->held[step];
+	return step;
+}
+
 static void print_stats(void)
 {
 	static const char *const names[] = { "up", "down" };
 
 	printf("{\"links\":%zu,\"rebinds\":%ju", relay.link_count, (uintmax_t)relay.rebinds);
 	for (enum direction d = UP; d < DIRECTIONS; d++) {
-		const struct counters *c = &relay.counters[d];
+		struct counters *c = &relay.counters[d];
 
 		printf(",\"%s\":{\"received\":%ju,\"forwarded\":%ju,\"bytes\":%ju,\"lost\":%ju,"
 		       "\"overflow\":%ju,\"duplicated\":%ju,\"corrupted\":%ju,\"reordered\":%ju,"
-		       "\"dropped\":%ju}",
+		       "\"dropped\":%ju,\"held_ms\":{\"p50\":%u,\"p95\":%u}}",
 		       names[d], (uintmax_t)c->received, (uintmax_t)c->forwarded,
 		       (uintmax_t)c->bytes, (uintmax_t)c->lost, (uintmax_t)c->overflow,
 		       (uintmax_t)c->duplicated, (uintmax_t)c->corrupted, (uintmax_t)c->reordered,
-		       (uintmax_t)c->dropped);
+		       (uintmax_t)c->dropped, held_percentile(c, 50), held_percentile(c, 95));
+		memset(c->held, 0, sizeof(c->held));
 	}
 	printf("}\n");
 	fflush(stdout);
