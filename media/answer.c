@@ -255,6 +255,23 @@ static enum answer_verdict refuse_codecs(struct negotiation *n, const struct sdp
 		      o.overflow ? "..." : "", possible, p.overflow ? "..." : "");
 }
 
+/* Feedback on all packets needs their numbers; with it, nobody needs REMB. */
+static void settle_feedback(struct negotiated_media *out)
+{
+	bool is_numbered = out->extensions.id_of[EXT_TRANSPORT_CC] != 0;
+
+	out->feedback = 0;
+	for (unsigned i = 0; i < out->codec_count; i++) {
+		struct negotiated_codec *c = &out->codecs[i];
+
+		if (!is_numbered)
+			c->feedback &= (uint8_t)~SDP_FB_TRANSPORT_CC;
+		if (c->feedback & SDP_FB_TRANSPORT_CC)
+			c->feedback &= (uint8_t)~SDP_FB_REMB;
+		out->feedback |= c->feedback;
+	}
+}
+
 static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enum media_kind kind)
 {
 	const struct sdp_media *m = &n->s->media[line];
@@ -275,6 +292,8 @@ static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enu
 	if (negotiated_has_rids(out))
 		extensions |= 1u << EXT_MID | 1u << EXT_RID | 1u << EXT_REPAIRED_RID;
 	negotiated_take_extensions(out, n->s, m, extensions, egress ? SDP_RECVONLY : SDP_SENDONLY);
+	if (!egress)
+		settle_feedback(out);
 	if (egress) {
 		out->local_ssrc = n->policy->ssrc[kind];
 		for (unsigned i = 0; i < out->codec_count; i++) {

@@ -151,7 +151,8 @@ enum answer_verdict {
 /**
  * Defaults of a role: every supported codec in any variant, NACK + PLI + FIR, RTX, and the
  * extensions the relay reads (ingest) or forwards (egress). Add SDP_FB_TRANSPORT_CC, SDP_FB_REMB and
- * the extension bits that go with them where something acts on them.
+ * the extension bits that go with them where something acts on them. Of these an ingest answer takes
+ * transport-cc where the packets carry its number, else REMB.
  */
 void answer_policy_init(struct answer_policy *policy, enum answer_role role);
 

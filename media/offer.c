@@ -66,6 +66,8 @@ static void put_codecs(struct sdp_writer *w, const struct offer_config *config,
 				"a=rtcp-fb:%u ccm fir\r\na=rtcp-fb:%u nack\r\n"
 				"a=rtcp-fb:%u nack pli\r\n",
 				c->pt, c->pt, c->pt);
+		if (config->transport_cc)
+			sdp_put(w, "a=rtcp-fb:%u transport-cc\r\n", c->pt);
 		if (c->fmtp[0])
 			sdp_put(w, "a=fmtp:%u %s\r\n", c->pt, c->fmtp);
 		if (config->rtx && c->rtx_pt != NEGOTIATED_NO_PT)
@@ -84,6 +86,8 @@ static void put_extensions(struct sdp_writer *w, const struct offer_config *conf
 			sdp_put(w, "a=extmap:%u %s\r\n", extensions[i].id,
 				ext_uri(extensions[i].kind));
 	}
+	if (config->transport_cc)
+		sdp_put(w, "a=extmap:%u %s\r\n", OFFER_ID_TRANSPORT_CC, ext_uri(EXT_TRANSPORT_CC));
 }
 
 static bool sends_rtx(const struct offer_config *config, enum media_kind kind)

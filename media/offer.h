@@ -28,6 +28,7 @@ enum offer_number {
 	OFFER_PT_H264 = 102, /* constrained baseline; further profiles follow */
 	OFFER_PT_VP9 = 98,
 	OFFER_PT_AV1 = 45,
+	OFFER_ID_TRANSPORT_CC = 3,
 };
 
 /** Strings are borrowed during the call. */
@@ -35,6 +36,7 @@ struct offer_config {
 	enum offer_role role;
 	bool audio, video; /* at least one */
 	bool rtx;          /* offer RTX for each video codec */
+	bool transport_cc; /* publish: the caller numbers its packets for transport-wide feedback */
 	const char *ufrag;
 	const char *pwd;
 	const char *fingerprint; /* sha-256, "AB:CD:..." */

@@ -15,6 +15,7 @@ enum {
 	NACK_MAX_AGE_US = 1000000,
 	NACK_MAX_MISSING = 512,
 	NACK_BYTES_A_NUMBER = 12, /* as media/nack.h says */
+	ARRIVALS_BYTES = 16384,   /* as media/twcc_arrivals.h says */
 };
 
 /* --- making ------------------------------------------------------------------------------ */
@@ -89,6 +90,15 @@ static int open_sources(struct publisher *p)
 	return err;
 }
 
+static int open_arrivals(struct publisher *p)
+{
+	uint8_t feedback = 0;
+
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
+		feedback |= publisher_terms(p, kind)->feedback;
+	return feedback & SDP_FB_TRANSPORT_CC ? twcc_arrivals_create(&p->arrivals) : 0;
+}
+
 int publisher_create(struct publisher **out, struct session *session)
 {
 	struct publisher *p = calloc(1, sizeof(*p));
@@ -99,6 +109,8 @@ int publisher_create(struct publisher **out, struct session *session)
 		return -ENOMEM;
 	p->session = session;
 	err = open_sources(p);
+	if (!err)
+		err = open_arrivals(p);
 	if (err) {
 		publisher_destroy(p);
 		return err;
@@ -130,13 +142,14 @@ struct feed *publisher_destroy(struct publisher *p)
 		nack_destroy(p->sources[i].nack);
 		stretch_destroy(p->sources[i].stretch);
 	}
+	twcc_arrivals_destroy(p->arrivals);
 	free(p);
 	return feed;
 }
 
 size_t publisher_bytes(const struct publisher *p)
 {
-	size_t bytes = sizeof(*p);
+	size_t bytes = sizeof(*p) + (p->arrivals ? ARRIVALS_BYTES : 0);
 
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
 		if (p->sources[i].nack)
@@ -176,6 +189,8 @@ void publisher_arm(struct publisher *p)
 		if (source_us < due_us)
 			due_us = source_us;
 	}
+	if (p->arrivals && twcc_arrivals_deadline_us(p->arrivals) < due_us)
+		due_us = twcc_arrivals_deadline_us(p->arrivals);
 	session_arm_role(p->session, due_us);
 }
 
@@ -242,6 +257,7 @@ void publisher_on_due(struct publisher *p)
 
 	for (unsigned i = 0; i < STREAM_LANES; i++)
 		run_source(p, &p->sources[i]);
+	publisher_send_arrivals(p);
 	if (p->report_due_us <= w->now_us) {
 		session_measure(p->session);
 		publisher_send_report(p);

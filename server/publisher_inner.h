@@ -10,6 +10,7 @@
 #include "media/reports.h"
 #include "media/round_trip.h"
 #include "media/stretch.h"
+#include "media/twcc_arrivals.h"
 #include "server/keyasks.h"
 #include "server/publisher.h"
 
@@ -47,6 +48,7 @@ struct publisher {
 	struct clock clock;
 	uint64_t seeded; /* bit i: worker i was handed what was there when it came */
 	struct round_trip rtt;
+	struct twcc_arrivals *arrivals; /* NULL where the peer does not number its packets */
 	uint64_t report_due_us;
 	uint64_t last_media_us;
 	uint8_t fir_command;
@@ -94,6 +96,8 @@ void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct 
 void publisher_send_report(struct publisher *p);
 /** What is missing and due. */
 void publisher_send_nacks(struct publisher *p, struct source *source);
+/** When packets arrived, as far as it is due. */
+void publisher_send_arrivals(struct publisher *p);
 void publisher_send_keyframe_request(struct publisher *p, const struct source *source);
 
 #endif

@@ -99,6 +99,33 @@ void publisher_send_nacks(struct publisher *p, struct source *source)
 	}
 }
 
+static uint32_t any_ssrc(const struct publisher *p)
+{
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		if (p->sources[i].is_started)
+			return p->sources[i].ssrc;
+	return 0;
+}
+
+void publisher_send_arrivals(struct publisher *p)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	uint64_t now_us = publisher_worker(p)->now_us;
+	struct rtcp_writer w;
+
+	while (p->arrivals && twcc_arrivals_deadline_us(p->arrivals) <= now_us) {
+		/* Twenty times a second: RFC 5506 spares the report before it. */
+		if (publisher_terms(p, MEDIA_VIDEO)->rtcp_rsize)
+			rtcp_writer_init(&w, bytes, RTCP_BYTES);
+		else
+			begin_rtcp(p, &w, bytes, false);
+		if (twcc_arrivals_write(p->arrivals, &w, RTCP_SSRC, any_ssrc(p)) <= 0)
+			return;
+		send_rtcp(p, &w);
+		counter_add(&publisher_worker(p)->counters.publisher_feedbacks, 1);
+	}
+}
+
 void publisher_send_keyframe_request(struct publisher *p, const struct source *source)
 {
 	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];

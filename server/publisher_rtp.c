@@ -134,6 +134,19 @@ static void note_arrival(struct publisher *p, struct source *source, const struc
 	}
 }
 
+/* Every packet counts, wanted or not: the number is the transport's. */
+static void note_transport_number(struct publisher *p, const struct ext_values *ext)
+{
+	struct worker *w = publisher_worker(p);
+	uint64_t before_us = twcc_arrivals_deadline_us(p->arrivals);
+
+	if (twcc_arrivals_on_packet(p->arrivals, ext->transport_seq, w->now_us) ==
+	    TWCC_ARRIVALS_LATE)
+		counter_add(&w->counters.arrivals_untold, 1);
+	if (twcc_arrivals_deadline_us(p->arrivals) != before_us)
+		publisher_arm(p);
+}
+
 /* FEC, comfort noise and whatever else was not agreed shares an SSRC's numbers: nobody gets it, but
  * its numbers must not look lost. */
 static const struct type_entry *type_by_ssrc(const struct publisher *p, uint32_t ssrc)
@@ -186,6 +199,8 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 	counter_add(&p->session->plan->stats.bytes, slab->len);
 	counter_add(&p->session->plan->stats.track_bytes[type->kind], slab->len);
 	ext_read(&publisher_terms(p, type->kind)->extensions, slab->data, &rtp, &ext);
+	if (p->arrivals && ext_has(&ext, EXT_TRANSPORT_CC))
+		note_transport_number(p, &ext);
 	source = find_source(p, type, &rtp, slab->data, &ext);
 	if (!source) {
 		counter_add(&w->counters.rtp_unknown_source, 1);

@@ -210,7 +210,9 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	answer_policy_init(&policy, ANSWER_INGEST);
 	answer_policy_layers(&policy);
 	policy.max_codecs = 1; /* one codec a kind: viewers can be told which before it flows */
-	policy.feedback |= SDP_FB_REMB;
+	policy.feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
+		policy.extensions[kind] |= 1u << EXT_TRANSPORT_CC;
 	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
 	if (verdict == ANSWER_OK)
 		plan_publisher(r, e, sdp, n, reply);

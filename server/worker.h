@@ -42,6 +42,7 @@ struct worker_counters {
 	counter rtp_malformed, rtp_unknown_type, rtp_unknown_source, rtp_unfed, rtcp_malformed;
 	counter track_swallowed, track_duplicate, track_too_old;
 	counter publisher_nacks, publisher_plis, keyframes_received;
+	counter publisher_feedbacks, arrivals_untold; /* transport-wide feedback */
 	counter keyframes_asked, keyframes_folded, keyframes_suppressed, keyframes_held;
 	counter nacks_received, resent_rtx, resent_plain, resend_refused, resend_gone,
 	    resend_parked;

@@ -640,6 +640,34 @@ Test(answer, retransmission_needs_nack_and_the_policy)
 	cr_expect_eq(m->feedback, SDP_FB_NACK | SDP_FB_TRANSPORT_CC);
 }
 
+/* Feedback on all packets where they are numbered, else REMB: never both. */
+Test(answer, a_publisher_gets_one_kind_of_congestion_feedback)
+{
+	static const struct {
+		const char *attributes;
+		uint8_t want;
+	} rows[] = {
+		{ "a=rtcp-fb:96 goog-remb\r\n", SDP_FB_REMB },
+		{ "a=rtcp-fb:96 goog-remb\r\na=rtcp-fb:96 transport-cc\r\n", SDP_FB_REMB },
+		{ "a=rtcp-fb:96 goog-remb\r\na=rtcp-fb:96 transport-cc\r\na=extmap:9 "
+		  "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01\r\n",
+		  SDP_FB_TRANSPORT_CC },
+		{ "", 0 },
+	};
+	struct answer_policy policy = policy_of(ANSWER_INGEST);
+
+	policy.feedback = SDP_FB_REMB | SDP_FB_TRANSPORT_CC;
+	policy.extensions[MEDIA_VIDEO] |= 1u << EXT_TRANSPORT_CC;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[2048];
+
+		snprintf(text, sizeof(text), BOTH AUDIO VIDEO "%s", rows[i].attributes);
+		cr_assert_eq(negotiate(text, &policy), ANSWER_OK, "%s", reason);
+		cr_expect_eq(n->media[MEDIA_VIDEO].feedback, rows[i].want, "row %u", i);
+		cr_expect_eq(n->media[MEDIA_VIDEO].codecs[0].feedback, rows[i].want, "row %u", i);
+	}
+}
+
 Test(answer, takes_extensions_the_peer_may_use_in_our_direction)
 {
 	static const char text[] = HEAD

@@ -221,6 +221,19 @@ static void on_extended_report(struct kit_peer *peer, const struct rtcp_member *
 	}
 }
 
+static void on_transport_feedback(struct kit_peer *peer, const struct rtcp_member *m)
+{
+	struct rtcp_twcc_status status;
+	struct rtcp_twcc_cursor cursor;
+	struct rtcp_feedback fb;
+
+	assert(rtcp_parse_feedback(m, &fb) && rtcp_twcc_init(&cursor, &fb));
+	peer->feedbacks++;
+	while (rtcp_twcc_next(&cursor, &status))
+		if (peer->told_count < KIT_TOLD)
+			peer->told[peer->told_count++] = status;
+}
+
 static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 {
 	struct rtcp_cursor cursor;
@@ -239,6 +252,8 @@ static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 			peer->last_pli_us = peer->plane->now_us;
 		if (m.kind == RTCP_NACK)
 			on_nack(peer, &m);
+		if (m.kind == RTCP_TRANSPORT_CC)
+			on_transport_feedback(peer, &m);
 		if (m.kind == RTCP_XR)
 			on_extended_report(peer, &m);
 	}
@@ -379,6 +394,7 @@ static void offer_of(const struct kit_peer *peer, struct offer_config *out)
 		.audio = c->audio,
 		.video = c->video,
 		.rtx = c->rtx,
+		.transport_cc = c->transport_cc,
 		.ufrag = peer->local.ufrag,
 		.pwd = peer->local.pwd,
 		.fingerprint = dtls_identity_fingerprint(peer->plane->identity),

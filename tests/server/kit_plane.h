@@ -24,6 +24,7 @@ enum {
 	KIT_NUMBER_AT = 16,  /* where a payload carries its sender's number, 4 bytes */
 	KIT_MIN_BYTES = 20,  /* shortest payload */
 	KIT_NACKS = 4096,    /* remembered */
+	KIT_TOLD = 4096,     /* likewise */
 	KIT_CLOCK_START_US = 1000000000,
 };
 
@@ -58,7 +59,7 @@ struct kit_packet {
 };
 
 struct kit_peer_config {
-	bool publishes, audio, video, rtx;
+	bool publishes, audio, video, rtx, transport_cc;
 	unsigned worker; /* where the kernel lands its datagrams */
 };
 
@@ -91,6 +92,9 @@ struct kit_peer {
 	uint64_t verdicts[TRANSPORT_VERDICTS];
 	unsigned plis, firs, reports, sender_reports, byes, rembs;
 	uint64_t last_pli_us;
+	unsigned feedbacks; /* transport-wide ... */
+	struct rtcp_twcc_status told[KIT_TOLD];
+	size_t told_count;
 	unsigned reference_times, answers; /* XR: RRTR and DLRR */
 	uint64_t last_reference_ntp;
 	struct rtcp_dlrr last_answer;

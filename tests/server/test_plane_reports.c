@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 
 #include "media/clock.h"
+#include "pool/bytes.h"
 #include "server/plan.h"
 #include "tests/server/kit_plane.h"
 
@@ -134,5 +135,92 @@ Test(plane_reports, a_viewers_reference_times_are_answered_with_the_next_report)
 			   (double)(p->now_us - asked_us) / 1e6, 0.002);
 	kit_plane_advance(p, 10000000);
 	cr_expect_eq(v->answers, 1, "once");
+	kit_plane_close(p);
+}
+
+/* --- transport-wide feedback -------------------------------------------------------------- */
+
+static const struct kit_peer_config numbering = {
+	.publishes = true, .audio = true, .video = true, .rtx = true, .transport_cc = true
+};
+
+/* A packet that carries a transport-wide number; of a payload type that nobody agreed to, if so. */
+static void send_numbered(struct kit_peer *source, enum media_kind kind, uint16_t number,
+			  bool is_agreed)
+{
+	uint8_t bytes[100] = { 0 };
+	uint8_t value[2];
+	struct ext_element element = { value, 2, OFFER_ID_TRANSPORT_CC };
+	uint64_t index = source->next_index[kind]++;
+	uint8_t pt = source->terms.media[kind].codecs[0].pt;
+	struct rtp_header header = {
+		.timestamp = source->timestamp[kind],
+		.ssrc = source->ssrc[kind],
+		.payload_type = is_agreed ? pt : 77,
+		.has_extension = true,
+	};
+
+	rtp_header_write(bytes, &header);
+	be16_write(value, number);
+	cr_assert_eq(ext_block_write(bytes + RTP_HEADER_BYTES, 8, &element, 1), 0);
+	cr_assert(kit_peer_send_plain(source, bytes, sizeof(bytes), index));
+}
+
+Test(plane_reports, every_numbered_packet_is_told_of_within_a_tenth_of_a_second)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_peer *source = kit_peer_join(p, "live", &numbering);
+	uint16_t number = 65400;
+	uint64_t came_us[200];
+	size_t received = 0;
+
+	cr_expect_neq(source->terms.media[MEDIA_AUDIO].extensions.id_of[EXT_TRANSPORT_CC], 0);
+	cr_expect_neq(source->terms.media[MEDIA_VIDEO].extensions.id_of[EXT_TRANSPORT_CC], 0);
+	kit_plane_advance(p, 500000);
+	cr_expect_eq(source->feedbacks, 0, "nothing came, nothing is told");
+	for (unsigned i = 0; i < 200; i++, number++) {
+		came_us[i] = 0;
+		if (i % 10 != 3) {
+			send_numbered(source, i % 4 ? MEDIA_VIDEO : MEDIA_AUDIO, number,
+				      i == 0 || i % 7);
+			kit_plane_settle(p);
+			came_us[i] = p->now_us;
+			received++;
+		}
+		kit_plane_advance(p, 5000);
+	}
+	kit_plane_advance(p, 100000);
+	cr_expect_geq(source->feedbacks, 10);
+	cr_expect_leq(source->feedbacks, 25);
+	cr_assert_geq(source->told_count, 199);
+	for (size_t i = 0; i < source->told_count; i++) {
+		const struct rtcp_twcc_status *s = &source->told[i];
+		uint16_t at = (uint16_t)(s->seq - 65400);
+
+		cr_assert_lt(at, 200);
+		cr_expect_eq(s->is_received, came_us[at] != 0, "packet %u", at);
+		received -= s->is_received;
+		if (s->is_received && i > 0 && source->told[i - 1].is_received)
+			cr_expect_leq(
+			    llabs((long long)(s->arrival_us - source->told[i - 1].arrival_us) -
+				  (long long)(came_us[at] - came_us[at - 1])),
+			    250, "packet %u", at);
+	}
+	cr_expect_eq(received, 0, "each once");
+	received = source->feedbacks;
+	kit_plane_advance(p, 2000000);
+	cr_expect_eq(source->feedbacks, received, "a quiet publisher is left alone");
+	kit_plane_close(p);
+}
+
+Test(plane_reports, remb_is_for_those_who_do_not_number_their_packets)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_peer *source = kit_peer_join(p, "live", &numbering);
+
+	kit_peer_send_frame(source, true, 1, 100, NULL);
+	kit_plane_advance(p, 3000000);
+	cr_expect_eq(source->rembs, 0);
+	cr_expect_eq(KIT_SUM(p, publisher_feedbacks), 0, "its packets carry no number");
 	kit_plane_close(p);
 }
