@@ -39,14 +39,15 @@ enum transport_reason {
 	TRANSPORT_CLOSED_BY_PEER,      /* authenticated close_notify */
 	TRANSPORT_CLOSED_REPLACED,     /* a newer publisher took the stream */
 	TRANSPORT_CLOSED_STREAM_ENDED, /* the viewer's publisher is gone for good */
-	TRANSPORT_CLOSED_SHUTDOWN,     /* drain deadline */
-	TRANSPORT_CLOSED_SILENT,       /* nothing authentic for 30 s */
-	TRANSPORT_CLOSED_NO_ICE,       /* no valid check in time */
-	TRANSPORT_CLOSED_NO_DTLS,      /* no complete handshake in time */
-	TRANSPORT_CLOSED_FINGERPRINT,  /* peer owns another certificate than it signalled */
-	TRANSPORT_CLOSED_NO_PROFILE,   /* no SRTP profile in common */
-	TRANSPORT_CLOSED_ALERT,        /* authenticated fatal alert */
-	TRANSPORT_CLOSED_NO_MEDIA,     /* publisher sent nothing in time */
+	TRANSPORT_CLOSED_CODEC, /* the stream goes on in a codec that the viewer has not agreed to */
+	TRANSPORT_CLOSED_SHUTDOWN,    /* drain deadline */
+	TRANSPORT_CLOSED_SILENT,      /* nothing authentic for 30 s */
+	TRANSPORT_CLOSED_NO_ICE,      /* no valid check in time */
+	TRANSPORT_CLOSED_NO_DTLS,     /* no complete handshake in time */
+	TRANSPORT_CLOSED_FINGERPRINT, /* peer owns another certificate than it signalled */
+	TRANSPORT_CLOSED_NO_PROFILE,  /* no SRTP profile in common */
+	TRANSPORT_CLOSED_ALERT,       /* authenticated fatal alert */
+	TRANSPORT_CLOSED_NO_MEDIA,    /* publisher sent nothing in time */
 	TRANSPORT_CLOSED_NO_MEMORY,
 	TRANSPORT_REASONS
 };

@@ -7,6 +7,7 @@ static const char *const reasons[TRANSPORT_REASONS] = {
 	[TRANSPORT_CLOSED_BY_PEER] = "closed by peer",
 	[TRANSPORT_CLOSED_REPLACED] = "replaced by a newer publisher",
 	[TRANSPORT_CLOSED_STREAM_ENDED] = "stream ended",
+	[TRANSPORT_CLOSED_CODEC] = "stream goes on in another codec",
 	[TRANSPORT_CLOSED_SHUTDOWN] = "server shut down",
 	[TRANSPORT_CLOSED_SILENT] = "peer fell silent",
 	[TRANSPORT_CLOSED_NO_ICE] = "no valid connectivity check in time",

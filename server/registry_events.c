@@ -249,6 +249,12 @@ void registry_events_push(struct registry *r, const struct stream *stream, enum 
 			push(s, kind);
 }
 
+void registry_events_push_plan(struct plan *p, enum event_kind kind)
+{
+	for (struct event_stream *s = p->events; s; s = s->next)
+		push(s, kind);
+}
+
 void registry_events_tick(struct registry *r)
 {
 	for (struct event_stream *s = r->oldest_events; s; s = s->newer)

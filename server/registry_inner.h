@@ -116,6 +116,8 @@ void registry_free_streams(struct registry *r);
 /* registry_events.c */
 /** To all event streams of a stream; NULL: of all streams. */
 void registry_events_push(struct registry *r, const struct stream *stream, enum event_kind kind);
+/** To those of one session. */
+void registry_events_push_plan(struct plan *p, enum event_kind kind);
 /** The session has ended, and with it its event streams. */
 void registry_events_end(struct plan *p);
 void registry_events_tick(struct registry *r);

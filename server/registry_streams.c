@@ -140,6 +140,35 @@ const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
 	return m->is_accepted ? &m->codecs[0] : NULL;
 }
 
+/* --- another publisher ------------------------------------------------------------------- */
+
+static bool can_take(const struct plan *viewer, const struct stream_entry *e)
+{
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
+		const struct negotiated_codec *c = stream_entry_codec(e, (enum media_kind)kind);
+
+		if (c && viewer->tracks[kind].is_used &&
+		    !mapping_has_codec(&viewer->tracks[kind].mapping, (uint8_t)c->codec))
+			return false;
+	}
+	return true;
+}
+
+/* Somebody publishes from now on: those who cannot show it are told to come again, which gets them
+ * an answer in the codecs of now. */
+static void begin_publisher(struct registry *r, struct stream_entry *e)
+{
+	registry_events_push(r, e->stream, EVENT_ACTIVE);
+	for (struct plan *p = r->oldest, *newer; p; p = newer) {
+		newer = p->newer;
+		if (p->stream != e->stream || p->role != PLAN_VIEWER || p->is_over ||
+		    can_take(p, e))
+			continue;
+		registry_events_push_plan(p, EVENT_RECONNECT);
+		registry_close_plan(r, p, TRANSPORT_CLOSED_CODEC);
+	}
+}
+
 /* --- the feed ---------------------------------------------------------------------------- */
 
 /* The publisher may feed: hand it the stream's numbers, new ones with the first publisher. */
@@ -170,7 +199,7 @@ void registry_on_connected(struct registry *r, struct plan *plan)
 		return; /* its end is in the mail */
 	if (!e->publisher) {
 		e->publisher = plan_ref(plan);
-		registry_events_push(r, e->stream, EVENT_ACTIVE);
+		begin_publisher(r, e);
 		send_feed(r, e);
 		return;
 	}
@@ -189,9 +218,12 @@ static void next_publisher(struct registry *r, struct stream_entry *e)
 	e->publisher = e->incoming;
 	e->incoming = NULL;
 	registry_forget_layers(r, e);
-	registry_events_push(r, e->stream, e->publisher ? EVENT_ACTIVE : EVENT_INACTIVE);
-	if (e->publisher)
+	if (e->publisher) {
+		begin_publisher(r, e);
 		send_feed(r, e);
+	} else {
+		registry_events_push(r, e->stream, EVENT_INACTIVE);
+	}
 }
 
 void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed)
