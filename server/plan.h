@@ -53,8 +53,31 @@ struct plan_stats {
 	counter track_bytes[STREAM_TRACKS]; /* publisher: of each track */
 	counter lost, nacked, resent, keyframe_requests;
 	counter rtt_us, jitter_us;
+	counter estimate_bps; /* of a viewer's link; 0: nobody looks after it */
 	counter send_failures;
+	counter layer; /* of a viewer's video, plan_layer_pack(); 0: nothing to choose */
 };
+
+/* What of the video a viewer gets. */
+struct plan_layer {
+	uint8_t encoding, target;
+	bool is_paused;
+};
+
+static inline uint64_t plan_layer_pack(struct plan_layer l)
+{
+	return UINT64_C(1) << 17 | (uint64_t)l.is_paused << 16 | (uint64_t)l.encoding << 8 |
+	       l.target;
+}
+
+static inline struct plan_layer plan_layer_unpack(uint64_t word)
+{
+	return (struct plan_layer){
+		.encoding = (uint8_t)(word >> 8),
+		.target = (uint8_t)word,
+		.is_paused = word >> 16 & 1,
+	};
+}
 
 struct plan {
 	_Atomic uint32_t refs;

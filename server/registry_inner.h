@@ -133,6 +133,8 @@ bool registry_has_layers(const struct stream_entry *e);
 json_t *registry_layer_json(const struct stream_entry *e, const struct layer_option *o);
 /** A list of them, the costliest first. */
 json_t *registry_layers_json(const struct stream_entry *e);
+/** What a viewer gets of them: with "paused", and whether by hand; null where there is no choice. */
+json_t *registry_viewer_layer_json(const struct registry *r, struct plan *p);
 /** The same under the m-line of the viewer's video. */
 json_t *registry_layers_event(const struct plan *p, const struct stream_entry *e);
 

@@ -106,7 +106,15 @@ static json_t *rtt_json(const struct plan *p)
 	return rtt_us ? json_real((double)rtt_us / 1000.0) : json_null();
 }
 
-static json_t *session_json(struct plan *p)
+/* Of viewers whose link is looked after. */
+static json_t *estimate_json(const struct plan *p)
+{
+	uint64_t estimate_bps = counter_read(&p->stats.estimate_bps);
+
+	return estimate_bps ? number(estimate_bps) : json_null();
+}
+
+static json_t *session_json(const struct registry *r, struct plan *p)
 {
 	uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
 	uint32_t reason = atomic_load_explicit(&p->reason, memory_order_relaxed);
@@ -116,9 +124,10 @@ static json_t *session_json(struct plan *p)
 			     : json_integer(session_ref_unpack(claim).worker);
 	json_t *addresses;
 	const char *srtp;
+	json_t *json;
 
 	connection_json(p, &addresses, &srtp);
-	return json_pack(
+	json = json_pack(
 	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
 	    "number", number(p->number), "role", role_texts[p->role], "stream", p->stream->name,
 	    "state", state_texts[state], "reason",
@@ -129,6 +138,11 @@ static json_t *session_json(struct plan *p)
 	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms", rtt_json(p), "jitter_ms",
 	    (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
 	    number(counter_read(&p->stats.keyframe_requests)));
+	if (p->role == PLAN_VIEWER) {
+		json_object_set_new(json, "layer", registry_viewer_layer_json(r, p));
+		json_object_set_new(json, "estimate_bps", estimate_json(p));
+	}
+	return json;
 }
 
 json_t *registry_sessions(struct registry *r)
@@ -137,7 +151,7 @@ json_t *registry_sessions(struct registry *r)
 
 	for (struct plan *p = r->oldest; p; p = p->newer)
 		if (!p->is_over)
-			json_array_append_new(list, session_json(p));
+			json_array_append_new(list, session_json(r, p));
 	return list;
 }
 
@@ -145,7 +159,7 @@ json_t *registry_session(struct registry *r, uint64_t wanted)
 {
 	struct plan *p = registry_plan_by_number(r, wanted);
 
-	return p ? session_json(p) : NULL;
+	return p ? session_json(r, p) : NULL;
 }
 
 json_t *registry_session_status(struct registry *r, const char *id)
@@ -175,9 +189,12 @@ static json_t *tracks_json(const struct stream_entry *e)
 		if (c)
 			json_array_append_new(
 			    list,
-			    json_pack("{s:s, s:s, s:s, s:i, s:o}", "kind", kinds[kind], "codec",
-				      codec_name(c->codec), "parameters", c->fmtp, "layers", 1,
-				      "bitrate_bps", number(publisher->bitrate_bps[kind])));
+			    json_pack(
+				"{s:s, s:s, s:s, s:i, s:o, s:o}", "kind", kinds[kind], "codec",
+				codec_name(c->codec), "parameters", c->fmtp, "layers",
+				kind == MEDIA_VIDEO && e->layers.count ? e->layers.count : 1,
+				"bitrate_bps", number(publisher->bitrate_bps[kind]), "layer_list",
+				kind == MEDIA_VIDEO ? registry_layers_json(e) : json_array()));
 	}
 	return list;
 }
@@ -194,7 +211,7 @@ json_t *registry_streams(struct registry *r)
 		json_array_append_new(
 		    list,
 		    json_pack("{s:s, s:o, s:o, s:o}", "name", e->stream->name, "publisher",
-			      e->publisher ? session_json(e->publisher) : json_null(), "viewers",
+			      e->publisher ? session_json(r, e->publisher) : json_null(), "viewers",
 			      number(atomic_load(&e->stream->viewers)), "tracks", tracks_json(e)));
 	}
 	return list;

@@ -77,6 +77,44 @@ json_t *registry_layers_event(const struct plan *p, const struct stream_entry *e
 	return event;
 }
 
+/* The option, or of an encoding whose targets are not told apart the best. */
+static const struct layer_option *option_of(const struct stream_entry *e, struct plan_layer layer)
+{
+	const struct layer_option *o = layer_table_find(&e->layers, layer.encoding, layer.target);
+
+	for (unsigned i = e->layers.count; !o && i-- > 0;)
+		if (e->layers.options[i].encoding == layer.encoding)
+			o = &e->layers.options[i];
+	return o;
+}
+
+static bool is_by_hand(struct plan *p)
+{
+	struct choice_wish wish;
+
+	pthread_mutex_lock(&p->lock);
+	wish = p->wish;
+	pthread_mutex_unlock(&p->lock);
+	return wish.encoding != CHOICE_ANY || wish.spatial_id != CHOICE_ANY ||
+	       wish.temporal_id != CHOICE_ANY;
+}
+
+json_t *registry_viewer_layer_json(const struct registry *r, struct plan *p)
+{
+	uint64_t word = counter_read(&p->stats.layer);
+	const struct stream_entry *e = p->is_over ? NULL : r->streams[p->stream->slot];
+	struct plan_layer layer = plan_layer_unpack(word);
+	const struct layer_option *o = word && e ? option_of(e, layer) : NULL;
+	json_t *json;
+
+	if (!o)
+		return json_null();
+	json = registry_layer_json(e, o);
+	json_object_set_new(json, "paused", json_boolean(layer.is_paused));
+	json_object_set_new(json, "by_hand", json_boolean(is_by_hand(p)));
+	return json;
+}
+
 /* --- wishes ------------------------------------------------------------------------------ */
 
 static bool is_video_of(const struct plan *p, const char *media)
