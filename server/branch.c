@@ -56,6 +56,7 @@ static void destroy(struct branch *b)
 		history_destroy(b->tracks[i].history);
 	assert(!b->templates);
 	stream_unref(b->stream);
+	free(b->table);
 	free(b->viewers);
 	free(b);
 }
@@ -268,8 +269,37 @@ unsigned branch_live_encoding(const struct branch *b, unsigned encoding)
 	return encoding;
 }
 
+/* Options are in order of their cost. */
+static const struct layer_option *best_option(const struct branch *b)
+{
+	for (unsigned i = b->table ? b->table->count : 0; i-- > 0;) {
+		const struct layer_option *o = &b->table->options[i];
+
+		if (o->is_active && branch_is_live(b, o->encoding))
+			return o;
+	}
+	return NULL;
+}
+
+void branch_set_table(struct branch *b, const struct layer_table *table)
+{
+	if (table->count == 0) {
+		free(b->table);
+		b->table = NULL;
+		return;
+	}
+	if (!b->table)
+		b->table = malloc(sizeof(*b->table));
+	if (b->table)
+		*b->table = *table;
+}
+
 unsigned branch_best_encoding(const struct branch *b)
 {
+	const struct layer_option *best = best_option(b);
+
+	if (best)
+		return best->encoding;
 	for (unsigned e = STREAM_ENCODINGS; e-- > 0;)
 		if (branch_is_live(b, e))
 			return e;
@@ -344,7 +374,8 @@ void branch_arm(struct branch *b)
 
 size_t branch_bytes(const struct branch *b)
 {
-	size_t bytes = sizeof(*b) + b->viewer_cap * sizeof(struct viewer *);
+	size_t bytes = sizeof(*b) + (b->table ? sizeof(*b->table) : 0) +
+		       b->viewer_cap * sizeof(struct viewer *);
 
 	for (unsigned i = 0; i < b->lanes; i++)
 		if (b->tracks[i].history)

@@ -7,6 +7,7 @@
 
 #include "media/clock.h"
 #include "media/history.h"
+#include "media/layer_table.h"
 #include "net/trigger.h"
 #include "server/session.h"
 #include "server/stream.h"
@@ -55,6 +56,7 @@ struct branch {
 	unsigned lanes;    /* of these, those that may have something to send */
 	uint64_t video_us; /* when the newest packet of any encoding came here */
 	struct clock_anchor anchors[STREAM_TRACKS];
+	struct layer_table *table; /* what there is to choose from; NULL: nothing */
 	struct viewer **viewers;
 	uint32_t viewer_count, viewer_cap;
 	struct templates *templates;
@@ -93,6 +95,9 @@ void branch_want_pass(struct branch *b);
 void branch_want_keyframe(struct branch *b, unsigned encoding, uint32_t reason);
 /** What of that is due. */
 void branch_run_keyframes(struct branch *b);
+
+/** What the publisher sends now; copied. Without memory, and where it has no option, there is none. */
+void branch_set_table(struct branch *b, const struct layer_table *table);
 
 /** Do packets of that encoding come? It is silent when others go on without it. */
 bool branch_is_live(const struct branch *b, unsigned encoding);

@@ -8,6 +8,7 @@
 #include "media/rtx.h"
 
 enum {
+	VIDEO_CLOCK_HZ = 90000, /* of every video format */
 	/* What a viewer's header takes with the extensions a relay forwards in one-byte form: fixed
 	 * part, block header, mid, audio level, orientation, playout delay, capture time. */
 	FEED_HEADER_BYTES = 12 + 4 + 36 + RTX_OSN_BYTES,
@@ -22,6 +23,7 @@ int feed_create(struct feed **out, struct stream *stream, uint16_t pad_bytes)
 	if (!f)
 		return -ENOMEM;
 	f->stream = stream_ref(stream);
+	align_init(&f->align, VIDEO_CLOCK_HZ);
 	for (unsigned i = 0; i < STREAM_LANES && !err; i++) {
 		unsigned kind = stream_lane_kind(i);
 		struct track_config config = {

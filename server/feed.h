@@ -9,12 +9,14 @@
 #ifndef SERVER_FEED_H
 #define SERVER_FEED_H
 
+#include "media/align.h"
 #include "media/track.h"
 #include "server/stream.h"
 
 struct feed {
 	struct stream *stream; /* a reference */
 	struct track *tracks[STREAM_LANES];
+	struct align align; /* timestamps of the video */
 };
 
 /** @param pad_bytes of video, see media/track.h. @return 0, -ENOMEM or -EINVAL */

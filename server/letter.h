@@ -20,12 +20,12 @@ enum letter_kind {
 	LETTER_FEED,     /* to, feed: this publisher feeds the stream from now on */
 	LETTER_KEYFRAME, /* to, reason, ask: viewers elsewhere want a key frame of an encoding */
 	LETTER_ANCHORS, /* stream (a reference), anchors: the publisher's clock for sender reports */
-	LETTER_FORGET,  /* to, addr: forward this address no more */
-	LETTER_WISH,    /* to, wish: another layer for this viewer */
-	LETTER_STOP,    /* end all sessions for `reason`, then the thread */
+	LETTER_LAYERS, /* stream (a reference), layers: what its publisher sends; also to control */
+	LETTER_FORGET, /* to, addr: forward this address no more */
+	LETTER_WISH,   /* to, wish: another layer for this viewer */
+	LETTER_STOP,   /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
-	LETTER_LAYERS,    /* stream (a reference), layers: what its publisher sends now */
 	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */
 	LETTER_STOPPED,   /* worker: its thread is about to end */
 };

@@ -87,6 +87,8 @@ static int open_sources(struct publisher *p)
 			learn_types(p, kind);
 	for (unsigned lane = 0; lane < STREAM_LANES && !err; lane++)
 		err = open_source(p, &p->sources[lane]);
+	if (!err && publisher_terms(p, MEDIA_VIDEO)->is_accepted)
+		err = publisher_open_layers(p);
 	return err;
 }
 
@@ -137,6 +139,7 @@ struct feed *publisher_destroy(struct publisher *p)
 		atomic_compare_exchange_strong_explicit(&feed->stream->publisher, &self, 0,
 							memory_order_relaxed, memory_order_relaxed);
 	}
+	publisher_close_layers(p);
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
 		keyasks_stop(&p->sources[i].keyasks);
 		nack_destroy(p->sources[i].nack);
@@ -149,7 +152,7 @@ struct feed *publisher_destroy(struct publisher *p)
 
 size_t publisher_bytes(const struct publisher *p)
 {
-	size_t bytes = sizeof(*p) + (p->arrivals ? ARRIVALS_BYTES : 0);
+	size_t bytes = sizeof(*p) + publisher_layers_bytes(p) + (p->arrivals ? ARRIVALS_BYTES : 0);
 
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
 		if (p->sources[i].nack)
@@ -191,6 +194,8 @@ void publisher_arm(struct publisher *p)
 	}
 	if (p->arrivals && twcc_arrivals_deadline_us(p->arrivals) < due_us)
 		due_us = twcc_arrivals_deadline_us(p->arrivals);
+	if (p->feed && p->meter && layer_meter_due_us(p->meter) < due_us)
+		due_us = layer_meter_due_us(p->meter);
 	session_arm_role(p->session, due_us);
 }
 
@@ -258,6 +263,8 @@ void publisher_on_due(struct publisher *p)
 	for (unsigned i = 0; i < STREAM_LANES; i++)
 		run_source(p, &p->sources[i]);
 	publisher_send_arrivals(p);
+	if (p->feed && p->meter && layer_meter_due_us(p->meter) <= w->now_us)
+		publisher_poll_table(p);
 	if (p->report_due_us <= w->now_us) {
 		session_measure(p->session);
 		publisher_send_report(p);
@@ -283,7 +290,10 @@ void publisher_take_feed(struct publisher *p, struct feed *feed)
 		if (m->is_accepted)
 			track_start(feed->tracks[i], m->codecs[0].clock_hz);
 	}
+	align_start(&feed->align);
 	atomic_store_explicit(&feed->stream->publisher, self, memory_order_relaxed);
+	/* What the publisher before had to offer is gone. */
+	publisher_tell_table(p, atomic_load_explicit(&feed->stream->wanted, memory_order_relaxed));
 	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
 		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_START, 1);
 }
@@ -337,8 +347,11 @@ static void hand_over(struct publisher *p, struct source *source, struct slab *s
 {
 	uint64_t wanted = atomic_load_explicit(&p->feed->stream->wanted, memory_order_relaxed);
 
-	if (wanted & ~p->seeded)
+	if (wanted & ~p->seeded) {
 		seed(p, wanted & ~p->seeded);
+		if (p->table.count)
+			publisher_tell_table(p, wanted & ~p->seeded);
+	}
 	p->seeded = wanted;
 	if (source->stretch) {
 		slab_ref(slab, 1);
@@ -369,12 +382,18 @@ void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct 
 	enum track_verdict verdict;
 
 	packet_describe(slab, in->rtp, ext, codec, in->codec, w->now_us);
+	if (source->layers && !in->is_unwanted)
+		publisher_read_layers(p, source, slab, in->codec);
 	verdict =
 	    track_on_packet(p->feed->tracks[stream_lane(source->kind, source->encoding)], slab, in);
 	switch (verdict) {
 	case TRACK_FORWARD:
-		if (source->kind == MEDIA_VIDEO)
+		if (source->layers) {
+			packet_of(slab)->timestamp = align_on_packet(
+			    &p->feed->align, source->encoding, in->rtp->timestamp, w->now_us);
+			publisher_measure(p, source, slab, ext);
 			note_video(p, source, packet_of(slab), slab->len);
+		}
 		hand_over(p, source, slab);
 		return;
 	case TRACK_SWALLOWED:

@@ -6,6 +6,7 @@
 #define SERVER_PUBLISHER_INNER_H
 
 #include "media/clock.h"
+#include "media/layer_table.h"
 #include "media/nack.h"
 #include "media/reports.h"
 #include "media/round_trip.h"
@@ -36,6 +37,7 @@ struct source {
 	struct nack *nack; /* NULL where the peer does not answer NACK */
 
 	/* Video. */
+	struct layers *layers;
 	struct stretch *stretch; /* for branches that begin; NULL: no fast start */
 	struct keyasks keyasks;
 };
@@ -46,7 +48,9 @@ struct publisher {
 	struct source sources[STREAM_LANES];
 	struct type_entry types[PUBLISHER_PAYLOAD_TYPES];
 	struct clock clock;
-	uint64_t seeded; /* bit i: worker i was handed what was there when it came */
+	struct layer_meter *meter; /* NULL without video */
+	struct layer_table table;  /* the last one told */
+	uint64_t seeded;           /* bit i: worker i was handed what was there when it came */
 	struct round_trip rtt;
 	struct twcc_arrivals *arrivals; /* NULL where the peer does not number its packets */
 	uint64_t report_due_us;
@@ -91,6 +95,22 @@ void publisher_follow_round_trip(struct publisher *p);
 void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct track_input *in,
 			   struct source *source, enum media_codec codec,
 			   const struct ext_values *ext);
+
+/* Layers of the video. */
+/** @return 0 or -ENOMEM; what was made goes with publisher_close_layers() */
+int publisher_open_layers(struct publisher *p);
+void publisher_close_layers(struct publisher *p);
+size_t publisher_layers_bytes(const struct publisher *p);
+/** Say in the packet who needs it: between packet_describe() and track_on_packet(). */
+void publisher_read_layers(struct publisher *p, struct source *source, struct slab *slab,
+			   const struct codec_info *info);
+/** A packet goes to viewers: it counts for the table. */
+void publisher_measure(struct publisher *p, struct source *source, const struct slab *slab,
+		       const struct ext_values *ext);
+/** The meter's time has come. */
+void publisher_poll_table(struct publisher *p);
+/** The table, to the branches of these workers (bit i: worker i). */
+void publisher_tell_table(struct publisher *p, uint64_t workers);
 
 /* RTCP to the peer. */
 void publisher_send_report(struct publisher *p);

@@ -170,12 +170,14 @@ static void tell_anchors(struct publisher *p, const struct clock_anchor anchors[
 static void find_anchors(const struct publisher *p, struct clock_anchor anchors[STREAM_TRACKS])
 {
 	for (unsigned lane = STREAM_LANES; lane-- > 0;) {
+		const struct source *source = &p->sources[lane];
+		uint32_t offset = source->kind == MEDIA_VIDEO
+				      ? align_offset(&p->feed->align, source->encoding)
+				      : track_timestamp_offset(p->feed->tracks[lane]);
 		struct clock_anchor anchor;
 
-		if (p->sources[lane].is_started &&
-		    clock_anchor(&p->clock, lane, track_timestamp_offset(p->feed->tracks[lane]),
-				 &anchor))
-			anchors[p->sources[lane].kind] = anchor;
+		if (source->is_started && clock_anchor(&p->clock, lane, offset, &anchor))
+			anchors[source->kind] = anchor;
 	}
 }
 
@@ -196,6 +198,9 @@ static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
 			continue;
 		is_ours = true;
 		reports_rx_on_sr(&source->reports, info.ntp, now_us);
+		if (source->kind == MEDIA_VIDEO && p->feed)
+			align_on_sr(&p->feed->align, source->encoding, clock_us_of_ntp(info.ntp),
+				    info.rtp_timestamp);
 		clock_on_sr(&p->clock, lane, info.ntp, info.rtp_timestamp,
 			    publisher_terms(p, source->kind)->codecs[0].clock_hz, now_us);
 	}

@@ -21,6 +21,8 @@ static void start_source(struct publisher *p, struct source *source, uint32_t ss
 				    clock_hz);
 		if (source->nack)
 			nack_reset(source->nack);
+		if (source->layers)
+			layers_start(source->layers);
 	}
 	source->is_started = true;
 	source->ssrc = ssrc;
@@ -86,6 +88,7 @@ static void take_ssrc_from_others(struct publisher *p, const struct source *owne
 		if (source == owner || !source->is_started || source->ssrc != ssrc)
 			continue;
 		source->is_started = false;
+		layers_start(source->layers);
 		if (source->nack)
 			nack_reset(source->nack);
 		if (p->feed)

@@ -97,6 +97,12 @@ static void read_letter(struct worker *w, struct letter *letter)
 			branch_set_anchors(b, letter->anchors);
 		stream_unref(letter->stream);
 		return;
+	case LETTER_LAYERS:
+		b = worker_branch(w, letter->stream->slot, letter->stream->generation);
+		if (b)
+			branch_set_table(b, &letter->layers);
+		stream_unref(letter->stream);
+		return;
 	case LETTER_FORGET:
 		worker_drop_address(w, &letter->addr, letter->to);
 		return;
@@ -131,7 +137,7 @@ void worker_discard_letters(struct worker *w)
 		struct letter *letter = (struct letter *)(void *)mail;
 
 		mail = mail->next;
-		if (letter->kind == LETTER_ANCHORS)
+		if (letter->kind == LETTER_ANCHORS || letter->kind == LETTER_LAYERS)
 			stream_unref(letter->stream);
 		if (letter->kind == LETTER_FEED)
 			feed_destroy(letter->feed);

@@ -205,7 +205,17 @@ static void on_nack(struct kit_peer *peer, const struct rtcp_member *m)
 	rtcp_nack_init(&cursor, &fb);
 	while (rtcp_nack_next(&cursor, &seq))
 		if (peer->nack_count < KIT_NACKS)
-			peer->nacks[peer->nack_count++] = seq;
+			peer->nack_ssrcs[peer->nack_count] = fb.media_ssrc;
+	peer->nacks[peer->nack_count++] = seq;
+}
+
+static void on_pli(struct kit_peer *peer, const struct rtcp_member *m)
+{
+	struct rtcp_feedback fb;
+
+	assert(rtcp_parse_feedback(m, &fb));
+	peer->pli_ssrcs[peer->plis++ % KIT_PLIS] = fb.media_ssrc;
+	peer->last_pli_us = peer->plane->now_us;
 }
 
 static void on_extended_report(struct kit_peer *peer, const struct rtcp_member *m)
@@ -245,11 +255,10 @@ static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 		peer->sender_reports += m.kind == RTCP_SR;
 		peer->reports += m.kind == RTCP_RR;
 		peer->byes += m.kind == RTCP_BYE;
-		peer->plis += m.kind == RTCP_PLI;
 		peer->firs += m.kind == RTCP_FIR;
 		peer->rembs += m.kind == RTCP_REMB;
 		if (m.kind == RTCP_PLI)
-			peer->last_pli_us = peer->plane->now_us;
+			on_pli(peer, &m);
 		if (m.kind == RTCP_NACK)
 			on_nack(peer, &m);
 		if (m.kind == RTCP_TRANSPORT_CC)
@@ -454,10 +463,16 @@ static void read_answer(struct kit_peer *peer, const struct offer_config *offer,
 	char reason[ANSWER_REASON_BYTES];
 	struct sdp_error error;
 
-	assert(sdp);
-	assert(sdp_parse(sdp, reply->body, reply->body_bytes, &error) == SDP_OK);
+	char *text = calloc(1, OFFER_MAX_BYTES);
+
+	assert(sdp && text && reply->body_bytes < OFFER_MAX_BYTES);
+	memcpy(text, reply->body, reply->body_bytes);
+	if (peer->config.edit_answer)
+		peer->config.edit_answer(peer->config.edit_arg, text);
+	assert(sdp_parse(sdp, text, strlen(text), &error) == SDP_OK);
 	assert(offer_read_answer(offer, sdp, &peer->terms, reason) == OFFER_OK);
 	free(sdp);
+	free(text);
 	memcpy(peer->id, reply->session_id, sizeof(peer->id));
 	memcpy(peer->etag, reply->etag, sizeof(peer->etag));
 }
@@ -474,6 +489,10 @@ static void post(struct kit_peer *peer)
 	offer_of(peer, &offer);
 	len = offer_write(&offer, text, OFFER_MAX_BYTES);
 	assert(len > 0);
+	if (peer->config.edit_offer) {
+		peer->config.edit_offer(peer->config.edit_arg, text);
+		len = (int)strlen(text);
+	}
 	if (peer->config.publishes)
 		registry_publish(p->registry, peer->stream, text, (size_t)len,
 				 (const uint8_t[16]){ 0 }, &reply);

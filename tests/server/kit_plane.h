@@ -25,6 +25,7 @@ enum {
 	KIT_MIN_BYTES = 20,  /* shortest payload */
 	KIT_NACKS = 4096,    /* remembered */
 	KIT_TOLD = 4096,     /* likewise */
+	KIT_PLIS = 1024,     /* likewise */
 	KIT_CLOCK_START_US = 1000000000,
 };
 
@@ -61,6 +62,11 @@ struct kit_packet {
 struct kit_peer_config {
 	bool publishes, audio, video, rtx, transport_cc;
 	unsigned worker; /* where the kernel lands its datagrams */
+	/* Change the offer's text, of OFFER_MAX_BYTES, before it is sent, and the answer's before it is
+	 * read; NULL: as they are. */
+	void (*edit_offer)(void *arg, char *text);
+	void (*edit_answer)(void *arg, char *text);
+	void *edit_arg;
 };
 
 struct kit_peer {
@@ -98,7 +104,9 @@ struct kit_peer {
 	unsigned reference_times, answers; /* XR: RRTR and DLRR */
 	uint64_t last_reference_ntp;
 	struct rtcp_dlrr last_answer;
+	uint32_t pli_ssrcs[KIT_PLIS]; /* of the last ones: plis counts them */
 	uint16_t nacks[KIT_NACKS];
+	uint32_t nack_ssrcs[KIT_NACKS];
 	size_t nack_count;
 };
 
