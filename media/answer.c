@@ -46,6 +46,7 @@ void answer_policy_init(struct answer_policy *policy, enum answer_role role)
 	policy->extensions[MEDIA_VIDEO] = video;
 	policy->feedback = SDP_FB_NACK | SDP_FB_PLI | SDP_FB_FIR;
 	policy->rtx = true;
+	policy->red = true;
 }
 
 void answer_policy_layers(struct answer_policy *policy)
@@ -197,7 +198,13 @@ static void add_codec(const struct negotiation *n, const struct sdp_media *m, en
 	/* Retransmission answers a NACK; without one the format would be idle. */
 	if (n->policy->rtx && kind == MEDIA_VIDEO && (c->feedback & SDP_FB_NACK))
 		c->rtx_pt = format_rtx(n->s, m, f->pt);
+	c->red_pt = NEGOTIATED_NO_PT;
+	if (n->policy->red && c->codec == CODEC_OPUS)
+		c->red_pt = format_red(n->s, m, f->pt, &c->is_red_first);
 	codec_write_fmtp(c->codec, f->fmtp, c->fmtp);
+	for (unsigned i = 0; i < n->policy->codec_count[kind] && c->codec == CODEC_OPUS; i++)
+		if (n->policy->codecs[kind][i].fmtp)
+			codec_carry_stereo(n->policy->codecs[kind][i].fmtp, c->fmtp);
 	out->feedback |= c->feedback;
 }
 

@@ -34,7 +34,9 @@ enum {
 struct negotiated_codec {
 	enum media_codec codec;
 	uint8_t pt;
-	uint8_t rtx_pt; /* NEGOTIATED_NO_PT: no retransmission format */
+	uint8_t rtx_pt;    /* NEGOTIATED_NO_PT: no retransmission format */
+	uint8_t red_pt;    /* RED that carries this codec alone; NEGOTIATED_NO_PT: none */
+	bool is_red_first; /* the offer prefers RED: whoever sends then sends that */
 	uint8_t channels;
 	uint8_t feedback; /* enum sdp_feedback bits agreed for pt */
 	uint32_t clock_hz;
@@ -133,6 +135,7 @@ struct answer_policy {
 	uint32_t extensions[NEGOTIATED_KINDS]; /* 1u << enum ext_kind: accepted when offered */
 	uint8_t feedback;                      /* enum sdp_feedback bits accepted when offered */
 	bool rtx;                              /* accept offered RTX formats (video) */
+	bool red;                              /* accept an offered RED format (Opus) */
 	/* Ingest: encodings of video accepted at once, at most NEGOTIATED_MAX_ENCODINGS, those that the
 	 * offer prefers. 0 and 1: simulcast is not answered. */
 	uint8_t max_encodings;
@@ -149,7 +152,7 @@ enum answer_verdict {
 };
 
 /**
- * Defaults of a role: every supported codec in any variant, NACK + PLI + FIR, RTX, and the
+ * Defaults of a role: every supported codec in any variant, NACK + PLI + FIR, RTX, RED, and the
  * extensions the relay reads (ingest) or forwards (egress). Add SDP_FB_TRANSPORT_CC, SDP_FB_REMB and
  * the extension bits that go with them where something acts on them. Of these an ingest answer takes
  * transport-cc where the packets carry its number, else REMB.

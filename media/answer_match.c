@@ -36,6 +36,9 @@ struct h264 {
 	uint32_t mode; /* packetization-mode */
 };
 
+/* RFC 7587 section 6.1 */
+enum { OPUS_MIN_BPS = 6000, OPUS_MAX_BPS = 510000 };
+
 /* RFC 6184 section 8.1: without the parameter, Baseline at level 1. */
 enum { H264_DEFAULT_PROFILE_LEVEL_ID = 0x42000a };
 
@@ -179,12 +182,32 @@ static void put_h265(struct sdp_writer *w, struct sdp_span offered)
 		sdp_put(w, "%stx-mode=SRST", w->len ? ";" : "");
 }
 
-/* Stereo must be answered to be sent: RFC 7587 section 7.1 makes "stereo" the receiver's wish. */
+/* RFC 7587 section 7.1 makes most parameters the receiver's wish: a sender does what it is asked for.
+ * So what it offers itself for is asked of it. */
 static void put_opus(struct sdp_writer *w, struct sdp_span offered)
 {
+	struct sdp_span value;
+	uint32_t bps;
+
 	sdp_put(w, "minptime=10;useinbandfec=1");
 	if (is_one(offered, "stereo") || is_one(offered, "sprop-stereo"))
 		sdp_put(w, ";stereo=1;sprop-stereo=1");
+	if (sdp_fmtp_get(offered, "maxaveragebitrate", &value) &&
+	    sdp_span_number(sdp_span_trim(value), OPUS_MAX_BPS, &bps) && bps >= OPUS_MIN_BPS)
+		sdp_put(w, ";maxaveragebitrate=%u", bps);
+	if (is_one(offered, "usedtx"))
+		sdp_put(w, ";usedtx=1");
+	if (is_one(offered, "cbr"))
+		sdp_put(w, ";cbr=1");
+}
+
+void codec_carry_stereo(const char *stream, char fmtp[NEGOTIATED_FMTP_BYTES])
+{
+	size_t len = strlen(fmtp);
+
+	if (is_one((struct sdp_span){ stream, (uint32_t)strlen(stream) }, "sprop-stereo") &&
+	    !strstr(fmtp, "sprop-stereo"))
+		snprintf(fmtp + len, NEGOTIATED_FMTP_BYTES - len, ";sprop-stereo=1");
 }
 
 void codec_write_fmtp(enum media_codec codec, struct sdp_span offered,
@@ -244,6 +267,43 @@ uint8_t format_rtx(const struct sdp *s, const struct sdp_media *m, uint8_t pt)
 		if (sdp_span_is_nocase(f->name, "rtx") && parameter(f->fmtp, "apt", 256) == pt)
 			return f->pt;
 	}
+	return NEGOTIATED_NO_PT;
+}
+
+/* RFC 2198 section 5: the payload types of the blocks, "111/111". */
+static bool red_blocks_are(struct sdp_span fmtp, uint8_t pt)
+{
+	struct sdp_span rest = sdp_span_trim(fmtp);
+	uint32_t number;
+
+	while (rest.at && rest.len) {
+		struct sdp_span word = rest;
+		const char *slash = memchr(rest.at, '/', rest.len);
+
+		if (slash)
+			word.len = (uint32_t)(slash - rest.at);
+		if (!sdp_span_number(word, UINT8_MAX, &number) || number != pt)
+			return false;
+		if (!slash)
+			return true;
+		rest.at = slash + 1;
+		rest.len -= word.len + 1;
+	}
+	return false;
+}
+
+uint8_t format_red(const struct sdp *s, const struct sdp_media *m, uint8_t pt, bool *is_first)
+{
+	*is_first = true;
+	for (unsigned i = 0; i < m->formats; i++) {
+		const struct sdp_format *f = &s->formats[m->first_format + i];
+
+		if (f->pt == pt)
+			*is_first = false;
+		else if (format_codec(MEDIA_AUDIO, f) == CODEC_RED && red_blocks_are(f->fmtp, pt))
+			return f->pt;
+	}
+	*is_first = false;
 	return NEGOTIATED_NO_PT;
 }
 

@@ -28,6 +28,10 @@ enum media_codec format_codec(enum media_kind kind, const struct sdp_format *f);
 /** The RTX payload type of pt on this m-line, or NEGOTIATED_NO_PT. */
 uint8_t format_rtx(const struct sdp *s, const struct sdp_media *m, uint8_t pt);
 
+/** The RED payload type whose blocks are all pt, or NEGOTIATED_NO_PT.
+ *  @param is_first receives whether it stands before pt: preferred */
+uint8_t format_red(const struct sdp *s, const struct sdp_media *m, uint8_t pt, bool *is_first);
+
 /**
  * Can a receiver that offered `receiver` decode a stream of `stream` (both fmtp texts)?
  *
@@ -38,6 +42,9 @@ int codec_fit(enum media_codec codec, struct sdp_span stream, struct sdp_span re
 /** Our fmtp for an offered format: what tells variants apart, read and written anew. */
 void codec_write_fmtp(enum media_codec codec, struct sdp_span offered,
 		      char out[NEGOTIATED_FMTP_BYTES]);
+
+/** Tell a viewer's answer that the Opus stream with the fmtp `stream` is stereo. */
+void codec_carry_stereo(const char *stream, char fmtp[NEGOTIATED_FMTP_BYTES]);
 
 /** Fingerprints of hashes we can check, in the case both need. @return how many */
 uint8_t negotiated_take_fingerprints(struct negotiated *n, const struct sdp_attributes *a);

@@ -161,6 +161,21 @@ static void put_codec(struct answer_writer *a, const struct negotiated_codec *c)
 	if (c->rtx_pt != NEGOTIATED_NO_PT)
 		sdp_put(&a->w, "a=rtpmap:%u rtx/%u\r\na=fmtp:%u apt=%u\r\n", c->rtx_pt, c->clock_hz,
 			c->rtx_pt, c->pt);
+	if (c->red_pt != NEGOTIATED_NO_PT)
+		sdp_put(&a->w, "a=rtpmap:%u red/%u/2\r\na=fmtp:%u %u/%u\r\n", c->red_pt,
+			c->clock_hz, c->red_pt, c->pt, c->pt);
+}
+
+/* In the order of the offer: the first one is what the peer sends. */
+static void put_types(struct answer_writer *a, const struct negotiated_codec *c)
+{
+	if (c->red_pt != NEGOTIATED_NO_PT && c->is_red_first)
+		sdp_put(&a->w, " %u", c->red_pt);
+	sdp_put(&a->w, " %u", c->pt);
+	if (c->red_pt != NEGOTIATED_NO_PT && !c->is_red_first)
+		sdp_put(&a->w, " %u", c->red_pt);
+	if (c->rtx_pt != NEGOTIATED_NO_PT)
+		sdp_put(&a->w, " %u", c->rtx_pt);
 }
 
 static void put_sources(struct answer_writer *a, const struct negotiated_media *m, const char *kind)
@@ -183,11 +198,8 @@ static void put_accepted(struct answer_writer *a, unsigned line)
 	    &a->n->media[offered->kind == SDP_AUDIO ? MEDIA_AUDIO : MEDIA_VIDEO];
 
 	sdp_put(&a->w, "m=%s 9 %.*s", kind, (int)offered->protocol.len, offered->protocol.at);
-	for (unsigned i = 0; i < m->codec_count; i++) {
-		sdp_put(&a->w, " %u", m->codecs[i].pt);
-		if (m->codecs[i].rtx_pt != NEGOTIATED_NO_PT)
-			sdp_put(&a->w, " %u", m->codecs[i].rtx_pt);
-	}
+	for (unsigned i = 0; i < m->codec_count; i++)
+		put_types(a, &m->codecs[i]);
 	sdp_put(&a->w, "\r\nc=IN IP4 0.0.0.0\r\n");
 	put_transport(a);
 	put_span(&a->w, "a=mid:", offered->mid);

@@ -158,7 +158,7 @@ size_t mapping_write_header(const struct mapping *m, const struct slab *s, uint8
 	struct rtp_header header = {
 		.timestamp = p->timestamp,
 		.seq = (uint16_t)p->index,
-		.payload_type = m->types[p->codec],
+		.payload_type = m->types[mapping_unpacks(m, p->codec) ? CODEC_OPUS : p->codec],
 		.marker = packet_has(p, PACKET_MARKER),
 		.has_extension = block > 0,
 		.has_padding = packet_has(p, PACKET_PADDED),

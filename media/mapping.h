@@ -47,7 +47,9 @@ enum mapping_ext {
 };
 
 struct mapping {
-	uint8_t types[CODECS];         /* payload type by enum media_codec, or MAPPING_NO_TYPE */
+	/* Payload type by enum media_codec, or MAPPING_NO_TYPE. RED without one is unpacked: what it
+	 * carries is Opus. */
+	uint8_t types[CODECS];
 	uint8_t rtx_types[CODECS];     /* of the RTX stream that repeats that codec, likewise */
 	uint8_t ext_ids[MAPPING_EXTS]; /* 0: not negotiated; never 15 */
 	uint8_t mid_bytes;
@@ -75,8 +77,16 @@ uint32_t mapping_hash(const struct mapping *m);
 /** Bytes of every header without a descriptor: for track_set_header_bytes() add RTX_OSN_BYTES. */
 size_t mapping_header_bytes(const struct mapping *m);
 
+/** The viewer gets the primary block of RED packets. */
+static inline bool mapping_unpacks(const struct mapping *m, uint8_t codec)
+{
+	return codec == CODEC_RED && m->types[CODEC_RED] == MAPPING_NO_TYPE;
+}
+
 static inline bool mapping_has_codec(const struct mapping *m, uint8_t codec)
 {
+	if (mapping_unpacks(m, codec))
+		codec = CODEC_OPUS;
 	return codec < CODECS && m->types[codec] != MAPPING_NO_TYPE;
 }
 

@@ -208,6 +208,7 @@ static void take_codecs(struct reading *r, const struct sdp_media *m, enum media
 		c->feedback = f->feedback;
 		if (r->config->rtx && format_rtx(r->s, m, f->pt) == ours->rtx_pt)
 			c->rtx_pt = ours->rtx_pt;
+		c->red_pt = NEGOTIATED_NO_PT;
 		codec_write_fmtp(c->codec, f->fmtp, c->fmtp);
 		out->feedback |= c->feedback;
 	}

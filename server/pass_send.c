@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "media/red.h"
 #include "media/rtx.h"
 #include "server/pass_inner.h"
 
@@ -12,12 +13,14 @@ enum {
 	TEMPLATE_ENCODING_SHIFT = 56, /* indices have fewer bits than that */
 	TEMPLATE_STRIDE = BRANCH_TEMPLATE_PKTS / STREAM_ENCODINGS, /* encodings count alike */
 	SUBSTITUTE_BYTES = 16, /* padding in place of a packet that is not wanted */
+	LEAD_BYTES = RED_MAX_HEADER_BYTES,
 };
+_Static_assert((int)LEAD_BYTES >= (int)NUMBERING_LEAD_BYTES, "a lead of either kind");
 
 struct pass_batch {
 	unsigned count;
 	struct seal_job jobs[BATCH_JOBS];
-	uint8_t leads[BATCH_JOBS][RTX_OSN_BYTES + NUMBERING_LEAD_BYTES];
+	uint8_t leads[BATCH_JOBS][RTX_OSN_BYTES + LEAD_BYTES];
 	uint8_t headers[BATCH_JOBS][MAPPING_HEADER_MAX_BYTES + 3];
 };
 
@@ -104,6 +107,21 @@ static size_t shape(const struct viewer_track *t, const struct slab *slab,
 	return bytes;
 }
 
+/* Redundant audio as this viewer knows it. The blocks name the codec by its payload type, which is
+ * the publisher's. @return bytes written to `lead` */
+static size_t shape_red(const struct mapping *m, struct seal_job *job, uint8_t *lead)
+{
+	size_t skip = 0, bytes = 0;
+
+	if (mapping_unpacks(m, CODEC_RED))
+		skip = red_primary_offset(job->payload);
+	else if ((job->payload[0] & 0x7f) != m->types[CODEC_OPUS])
+		skip = bytes = red_write_header(job->payload, m->types[CODEC_OPUS], lead);
+	job->payload += skip;
+	job->payload_bytes = (uint16_t)(job->payload_bytes - skip);
+	return bytes;
+}
+
 static uint32_t timestamp_of(const struct viewer *v, const struct viewer_track *t,
 			     const struct media_packet *p, const struct numbering_place *place)
 {
@@ -150,6 +168,8 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 	if (place)
 		job->lead_bytes = (uint16_t)(job->lead_bytes + shape(t, slab, place, job, header,
 								     lead + job->lead_bytes));
+	else if (p->codec == CODEC_RED && !packet_has(p, PACKET_PADDING_ONLY))
+		job->lead_bytes = (uint16_t)shape_red(&t->templates->mapping, job, lead);
 	job->out = take_room(v, socket,
 			     job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
 				 seal_tag_bytes(seal_tx_profile(job->tx)));

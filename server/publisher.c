@@ -32,6 +32,10 @@ static void learn_types(struct publisher *p, unsigned kind)
 					    .media_type = c->pt };
 
 		p->types[c->pt % PUBLISHER_PAYLOAD_TYPES] = entry;
+		if (c->red_pt != NEGOTIATED_NO_PT) {
+			p->types[c->red_pt % PUBLISHER_PAYLOAD_TYPES] = entry;
+			p->types[c->red_pt % PUBLISHER_PAYLOAD_TYPES].codec = CODEC_RED;
+		}
 		entry.is_rtx = true;
 		if (c->rtx_pt != NEGOTIATED_NO_PT)
 			p->types[c->rtx_pt % PUBLISHER_PAYLOAD_TYPES] = entry;

@@ -22,7 +22,7 @@ struct type_entry {
 	bool is_known, is_rtx, is_unwanted;
 	uint8_t kind;       /* enum media_kind */
 	uint8_t codec;      /* enum media_codec; of RTX: of what it repeats */
-	uint8_t media_type; /* of RTX: payload type of what it repeats */
+	uint8_t media_type; /* of RTX and RED: payload type of what it repeats, or carries */
 };
 
 /* The SSRC that carries the audio, or one encoding of the video. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "media/red.h"
 #include "media/rtx.h"
 #include "server/publisher_inner.h"
 
@@ -182,6 +183,18 @@ static const struct type_entry *sort(struct publisher *p, const struct slab *sla
 	return type->is_known ? type : type_by_ssrc(p, rtp->ssrc);
 }
 
+/* What RED carries must be there for those who get it unpacked. */
+static bool is_whole(struct worker *w, const struct type_entry *type, const struct rtp_packet *rtp,
+		     const struct slab *slab)
+{
+	if (type->codec != CODEC_RED || rtp->payload_bytes == 0 ||
+	    red_header_bytes(slab->data + rtp->payload_offset, rtp->payload_bytes,
+			     type->media_type))
+		return true;
+	counter_add(&w->counters.red_malformed, 1);
+	return false;
+}
+
 void publisher_on_rtp(struct publisher *p, struct slab *slab)
 {
 	struct worker *w = publisher_worker(p);
@@ -221,7 +234,7 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 		reports_rx_on_packet(&source->reports, rtp.seq, rtp.timestamp, slab->len,
 				     w->now_us);
 	}
-	in.is_unwanted = type->is_unwanted;
+	in.is_unwanted = type->is_unwanted || !is_whole(w, type, &rtp, slab);
 	note_arrival(p, source, &rtp, in.is_repaired);
 	if (!p->feed) {
 		counter_add(&w->counters.rtp_unfed, 1);

@@ -143,6 +143,7 @@ static const struct {
 	{ "rtp_unknown_encoding", WORKER_METRIC(rtp_unknown_source) },
 	{ "rtp_before_feed", WORKER_METRIC(rtp_unfed) },
 	{ "rtcp_malformed", WORKER_METRIC(rtcp_malformed) },
+	{ "red_malformed", WORKER_METRIC(red_malformed) },
 	{ "padding_only", WORKER_METRIC(track_swallowed) },
 	{ "duplicate", WORKER_METRIC(track_duplicate) },
 	{ "too_old", WORKER_METRIC(track_too_old) },

@@ -246,6 +246,8 @@ static void egress_policy(struct answer_policy *policy, const struct stream_entr
 		policy->extensions[kind] &= ~(1u << EXT_MID);
 		policy->ssrc[kind] = draw_ssrc();
 		policy->rtx_ssrc[kind] = draw_ssrc();
+		if (c && kind == MEDIA_AUDIO)
+			policy->red = c->red_pt != NEGOTIATED_NO_PT;
 		if (c)
 			answer_policy_only(policy, c->codec, c->fmtp);
 		else if (e && e->publisher)
@@ -276,6 +278,8 @@ static void fill_mapping(struct mapping *m, const struct negotiated_media *media
 		m->types[c->codec] = c->pt;
 		if (c->rtx_pt != NEGOTIATED_NO_PT)
 			m->rtx_types[c->codec] = c->rtx_pt;
+		if (c->red_pt != NEGOTIATED_NO_PT)
+			m->types[CODEC_RED] = c->red_pt;
 	}
 	for (unsigned i = 0; i < MAPPING_EXTS; i++)
 		if (forwarded[i] != EXT_KINDS)

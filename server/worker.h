@@ -38,7 +38,8 @@ struct worker_counters {
 	counter handed_over, handed_over_drops; /* media packets to other workers' rings */
 	counter forwarded, forwarded_drops;     /* datagrams to the worker that owns the session */
 	counter wakeups_sent;
-	counter rtp_malformed, rtp_unknown_type, rtp_unknown_source, rtp_unfed, rtcp_malformed;
+	counter rtp_malformed, rtp_unknown_type, rtp_unknown_source, rtp_unfed, rtcp_malformed,
+	    red_malformed;
 	counter receive_batches;      /* reads of a socket that gave something */
 	counter descriptors_unusable; /* dependency descriptors that tell nothing */
 	counter track_swallowed, track_duplicate, track_too_old;

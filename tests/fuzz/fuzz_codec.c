@@ -6,6 +6,7 @@
 
 #include "media/codec.h"
 #include "media/dd.h"
+#include "media/red.h"
 #include "media/vla.h"
 #include "media/vp9.h"
 
@@ -32,6 +33,25 @@ static void check_patch(enum media_codec codec, uint8_t *payload, size_t len,
 	codec_patch_ids(payload, before, before->picture_id, before->tl0picidx);
 }
 
+/* What is found good has a primary block, also under another payload type. */
+static void check_red(uint8_t *payload, size_t len)
+{
+	uint8_t pt = len ? payload[0] & 0x7f : 0;
+	size_t n = red_header_bytes(payload, len, pt);
+	size_t primary = n ? red_primary_offset(payload) : 0;
+	uint8_t heads[RED_MAX_HEADER_BYTES];
+
+	if (n == 0)
+		return;
+	assert(n <= RED_MAX_HEADER_BYTES && n <= primary && primary < len);
+	assert(red_write_header(payload, pt ^ 1, heads) == n);
+	memcpy(payload, heads, n);
+	assert(red_header_bytes(payload, len, pt ^ 1) == n);
+	assert(red_primary_offset(payload) == primary);
+	red_write_header(payload, pt, heads);
+	memcpy(payload, heads, n);
+}
+
 static void check_payload(enum media_codec codec, uint8_t *payload, size_t len)
 {
 	uint8_t *original = malloc(len ? len : 1);
@@ -50,6 +70,8 @@ static void check_payload(enum media_codec codec, uint8_t *payload, size_t len)
 		       structure.layer_count <= VP9_LAYERS);
 	if (codec == CODEC_VP8 || codec == CODEC_VP9)
 		check_patch(codec, payload, len, &info);
+	if (codec == CODEC_RED)
+		check_red(payload, len);
 	assert(memcmp(original, payload, len) == 0);
 	free(original);
 }

@@ -718,6 +718,67 @@ Test(answer, asks_for_stereo_where_it_is_offered)
 	cr_expect_str_eq(n->media[MEDIA_AUDIO].codecs[0].fmtp, "minptime=10;useinbandfec=1");
 }
 
+Test(answer, asks_for_what_an_opus_sender_offers_itself_for)
+{
+	static const struct {
+		const char *offered, *more;
+	} rows[] = {
+		{ "maxaveragebitrate=510000;usedtx=1;cbr=1;stereo=1",
+		  ";stereo=1;sprop-stereo=1;maxaveragebitrate=510000;usedtx=1;cbr=1" },
+		{ "maxaveragebitrate=128000", ";maxaveragebitrate=128000" },
+		{ "maxaveragebitrate=5999", "" },
+		{ "maxaveragebitrate=510001", "" },
+		{ "maxaveragebitrate=many;usedtx=2;cbr=0", "" },
+	};
+	struct answer_policy policy = policy_of(ANSWER_INGEST);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[1024], want[NEGOTIATED_FMTP_BYTES];
+
+		snprintf(text, sizeof(text), BOTH AUDIO "a=fmtp:111 %s\r\n", rows[i].offered);
+		snprintf(want, sizeof(want), "minptime=10;useinbandfec=1%s", rows[i].more);
+		cr_assert_eq(negotiate(text, &policy), ANSWER_OK);
+		cr_expect_str_eq(n->media[MEDIA_AUDIO].codecs[0].fmtp, want);
+	}
+}
+
+Test(answer, takes_redundancy_of_opus_in_the_order_of_the_offer)
+{
+	static const struct {
+		const char *types, *fmtp;
+		int pt;
+		bool is_first;
+	} rows[] = {
+		{ "111 63", "111/111", 63, false },
+		{ "63 111", "111/111", 63, true },
+		{ "63 111", "111/111/111", 63, true },
+		{ "111 63", "111/0", NEGOTIATED_NO_PT, false },
+		{ "111 63", "0/111", NEGOTIATED_NO_PT, false },
+		{ "111 63", "111/", NEGOTIATED_NO_PT, false },
+		{ "111 63", "x", NEGOTIATED_NO_PT, false },
+		{ "111 0", "111/111", NEGOTIATED_NO_PT, false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct answer_policy policy = policy_of(ANSWER_INGEST);
+		char text[1024];
+
+		policy.max_codecs = 1;
+		snprintf(text, sizeof(text),
+			 BOTH "m=audio 9 UDP/TLS/RTP/SAVPF %s\r\na=mid:0\r\n" OPUS
+			      "a=rtpmap:63 red/48000/2\r\na=fmtp:63 %s\r\n",
+			 rows[i].types, rows[i].fmtp);
+		cr_assert_eq(negotiate(text, &policy), ANSWER_OK, "%s", reason);
+		cr_expect_eq(n->media[MEDIA_AUDIO].codec_count, 1);
+		cr_expect_eq(n->media[MEDIA_AUDIO].codecs[0].codec, CODEC_OPUS);
+		cr_expect_eq(n->media[MEDIA_AUDIO].codecs[0].red_pt, rows[i].pt, "row %zu", i);
+		cr_expect_eq(n->media[MEDIA_AUDIO].codecs[0].is_red_first, rows[i].is_first);
+		policy.red = false;
+		cr_assert_eq(negotiate(text, &policy), ANSWER_OK, "%s", reason);
+		cr_expect_eq(n->media[MEDIA_AUDIO].codecs[0].red_pt, NEGOTIATED_NO_PT);
+	}
+}
+
 Test(answer, takes_the_first_20_codecs)
 {
 	static const char *formats[NEGOTIATED_MAX_CODECS + 1][2];
