@@ -183,7 +183,6 @@ static void go_up(struct choice *c, const struct layer_option *o, uint64_t now_u
 	c->tight_since_us = 0;
 	c->up_us = now_us;
 	c->ups++;
-	c->credit_us = (c->credit_us > now_us ? c->credit_us : now_us) + CHOICE_UP_COST_US;
 }
 
 static void try_up(struct choice *c, const struct view *v)
@@ -198,7 +197,7 @@ static void try_up(struct choice *c, const struct view *v)
 	if (c->fits_since_us == 0)
 		c->fits_since_us = v->now_us;
 	if (v->now_us - c->fits_since_us >= CHOICE_UP_HOLD_US &&
-	    c->credit_us <= v->now_us + (CHOICE_UP_BURST - 1) * (uint64_t)CHOICE_UP_COST_US)
+	    c->credit_us <= v->now_us + CHOICE_DOWN_BURST * (uint64_t)CHOICE_DOWN_COST_US)
 		go_up(c, o, v->now_us);
 }
 
@@ -208,6 +207,7 @@ static void go_down(struct choice *c, const struct view *v)
 
 	note_failure(c, v->now_us);
 	c->downs++;
+	c->credit_us = (c->credit_us > v->now_us ? c->credit_us : v->now_us) + CHOICE_DOWN_COST_US;
 	take(c, o ? o : cheapest(v));
 }
 
@@ -272,7 +272,7 @@ static void decide(struct choice *c, const struct view *v)
 
 static uint64_t next_due(const struct choice *c, uint64_t now_us)
 {
-	uint64_t credit_us = c->credit_us - (CHOICE_UP_BURST - 1) * (uint64_t)CHOICE_UP_COST_US;
+	uint64_t credit_us = c->credit_us - CHOICE_DOWN_BURST * (uint64_t)CHOICE_DOWN_COST_US;
 	uint64_t up_us = c->fits_since_us + CHOICE_UP_HOLD_US;
 	uint64_t due_us = UINT64_MAX;
 

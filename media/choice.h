@@ -28,10 +28,10 @@ enum {
 	CHOICE_FAIL_US = 10000000,    /* left within this: the attempt failed */
 	CHOICE_BACKOFF_US = 30000000, /* after the first failure; doubles with each */
 	CHOICE_BACKOFF_MAX_US = 480000000,
-	CHOICE_STEADY_US = 60000000,   /* held for this long: earlier failures are forgotten */
-	CHOICE_UP_BURST = 4,           /* ups at will, ... */
-	CHOICE_UP_COST_US = 60000000,  /* ... then one in this time */
-	CHOICE_PAUSE_HOLD_US = 500000, /* nothing fits for this long before video is paused */
+	CHOICE_STEADY_US = 60000000,    /* held for this long: earlier failures are forgotten */
+	CHOICE_DOWN_BURST = 4,          /* after so many downs it still goes up at will, ... */
+	CHOICE_DOWN_COST_US = 60000000, /* ... then after one in this time */
+	CHOICE_PAUSE_HOLD_US = 500000,  /* nothing fits for this long before video is paused */
 	CHOICE_RESUME_PCT = 130,
 };
 
@@ -60,7 +60,7 @@ struct choice {
 	uint64_t up_us;          /* last time it went up or resumed; 0: never */
 	uint64_t retry_us;       /* nothing as costly as failed_bps before then */
 	uint64_t backoff_us;     /* after the next failure */
-	uint64_t credit_us;      /* ups are paid for up to then */
+	uint64_t credit_us;      /* downs are paid for up to then */
 	uint32_t failed_bps;
 	uint64_t due_us;
 	uint32_t ups, downs, pauses; /* so far */

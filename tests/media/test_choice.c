@@ -384,15 +384,38 @@ Test(choice, on_any_link_it_never_stays_on_what_does_not_fit_or_is_not_sent)
 				    t.options[k].bitrate_bps < o->bitrate_bps)
 					cr_assert_leq((uint64_t)o->bitrate_bps * 95 / 100,
 						      video_bps);
-			if (c.ups > ups && ups >= CHOICE_UP_BURST)
+			if (c.ups > ups)
 				cr_assert_geq(now_us - last_up_us, CHOICE_UP_HOLD_US);
 			if (c.ups > ups)
 				last_up_us = now_us;
 			ups = c.ups;
 			cr_assert_gt(choice_due_us(&c), now_us, "never due in the past");
 		}
-		cr_expect_leq(ups, CHOICE_UP_BURST + 3000 * TICK_US / CHOICE_UP_COST_US + 1);
 	}
+}
+
+/* However the link swings, it does not swing with it for long. */
+Test(choice, after_some_downs_it_goes_up_once_a_minute)
+{
+	enum { MINUTES = 10 };
+
+	for (uint64_t end_us = now_us + MINUTES * (uint64_t)MINUTE_US; now_us < end_us;) {
+		run(5000000, 15 * SECOND_US);
+		run(600000, SECOND_US);
+	}
+	cr_expect_geq(c.downs, MINUTES);
+	cr_expect_leq(c.downs, CHOICE_DOWN_BURST + 1 + MINUTES, "%u", c.downs);
+}
+
+Test(choice, climbing_by_small_steps_is_free)
+{
+	t.count = 0;
+	for (unsigned i = 0; i < 12; i++)
+		add(i / 4, i % 4, 100000 + i * 100000);
+	run(100000, SECOND_US);
+	for (unsigned i = 1; i < 12; i++)
+		cr_expect(is_at(run((100000 + i * 100000) * 5 / 4, 4 * SECOND_US), i / 4, i % 4),
+			  "%u: %u.%u", i, c.pick.encoding, c.pick.target);
 }
 
 Test(choice, its_due_time_is_all_it_needs)
