@@ -279,6 +279,26 @@ static void settle_feedback(struct negotiated_media *out)
 	}
 }
 
+/* RFC 9143 section 10.2: in a BUNDLE an id means the same on all m-lines. aiortc offers one id with
+ * two meanings, and then takes the last for both: what we send must not need the other. */
+static uint32_t without_ambiguous(const struct negotiation *n, const struct sdp_media *m,
+				  enum media_kind kind, uint32_t extensions)
+{
+	const struct ext_map *others =
+	    &n->out->media[kind == MEDIA_AUDIO ? MEDIA_VIDEO : MEDIA_AUDIO].extensions;
+	const struct sdp_extension *e;
+
+	for (unsigned i = 0; (e = media_extension(n->s, m, i)) != NULL; i++) {
+		enum ext_kind own = ext_kind_of_uri(e->uri.at, e->uri.len);
+		enum ext_kind other =
+		    e->id <= EXT_MAX_ID ? ext_map_kind(others, (uint8_t)e->id) : EXT_KINDS;
+
+		if (own != EXT_KINDS && other != EXT_KINDS && own != other)
+			extensions &= ~(1u << own);
+	}
+	return extensions;
+}
+
 static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enum media_kind kind)
 {
 	const struct sdp_media *m = &n->s->media[line];
@@ -298,6 +318,8 @@ static enum answer_verdict accept_line(struct negotiation *n, unsigned line, enu
 	/* An answer with rids but without their extensions could not be kept by the packets. */
 	if (negotiated_has_rids(out))
 		extensions |= 1u << EXT_MID | 1u << EXT_RID | 1u << EXT_REPAIRED_RID;
+	if (egress)
+		extensions = without_ambiguous(n, m, kind, extensions);
 	negotiated_take_extensions(out, n->s, m, extensions, egress ? SDP_RECVONLY : SDP_SENDONLY);
 	if (!egress)
 		settle_feedback(out);

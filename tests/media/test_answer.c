@@ -695,6 +695,24 @@ Test(answer, takes_extensions_the_peer_may_use_in_our_direction)
 	cr_expect(strstr(out, "a=extmap:3/recvonly urn:3gpp"));
 }
 
+Test(answer, an_id_has_one_meaning_in_all_that_is_sent_to_a_viewer)
+{
+	static const char text[] =
+	    BOTH AUDIO "a=extmap:2 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n" VIDEO
+		       "a=extmap:2 urn:3gpp:video-orientation\r\n"
+		       "a=extmap:3 http://www.webrtc.org/experiments/rtp-hdrext/playout-delay\r\n";
+	struct answer_policy policy = policy_of(ANSWER_EGRESS);
+	const uint8_t *audio = n->media[MEDIA_AUDIO].extensions.id_of;
+	const uint8_t *video = n->media[MEDIA_VIDEO].extensions.id_of;
+
+	cr_assert_eq(negotiate(text, &policy), ANSWER_OK, "%s", reason);
+	cr_expect_eq(audio[EXT_AUDIO_LEVEL], 2);
+	cr_expect_eq(video[EXT_VIDEO_ORIENTATION], 0, "2 is taken");
+	cr_expect_eq(video[EXT_PLAYOUT_DELAY], 3);
+	write_and_check("one id, two meanings", ANSWER_EGRESS);
+	cr_expect(!strstr(out, "a=extmap:2 urn:3gpp"));
+}
+
 Test(answer, a_kind_the_stream_has_not_is_refused_quietly)
 {
 	struct answer_policy policy = policy_of(ANSWER_EGRESS);
