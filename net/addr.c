@@ -173,6 +173,7 @@ int net_addr_from_sockaddr(struct net_addr *out, const struct sockaddr *sa)
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
 
+	out->connection = 0;
 	switch (sa->sa_family) {
 	case AF_INET:
 		memcpy(&v4, sa, sizeof(v4));

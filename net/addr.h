@@ -1,4 +1,4 @@
-/* net/addr.h - a UDP endpoint as a plain value, and the pair of them that is a way to a peer.
+/* net/addr.h - a peer's or our own address as a plain value, and the pair of them that is a way to a peer.
  *
  * Source:  IPv4-mapped form RFC 4291 section 2.5.5.2.
  * Sans-IO: plain values; the shell converts from and to struct sockaddr.
@@ -15,6 +15,9 @@
 struct net_addr {
 	uint8_t ip[16]; /* IPv6, or IPv4 mapped */
 	uint16_t port;  /* host order */
+	/* 0: datagrams. Else the number of the connection that is the only way to this remote address:
+	 * its owner's name for it (net/tcp.h), never on the wire. */
+	uint16_t connection;
 };
 
 /* Where a datagram came from and at which of our addresses it arrived; or where to send one
@@ -28,7 +31,8 @@ enum { NET_ADDR_TEXT_BYTES = 56 }; /* "[v6 address]:65535" with its terminator *
 
 static inline bool net_addr_is_equal(const struct net_addr *a, const struct net_addr *b)
 {
-	return a->port == b->port && memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+	return a->port == b->port && a->connection == b->connection &&
+	       memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
 }
 
 static inline bool net_addr_is_same_ip(const struct net_addr *a, const struct net_addr *b)
@@ -61,7 +65,7 @@ const char *net_addr_format_ip(const struct net_addr *a, char text[NET_ADDR_TEXT
 /** Write "1.2.3.4:80" or "[2001:db8::1]:80"; returns `text`. */
 const char *net_addr_format(const struct net_addr *a, char text[NET_ADDR_TEXT_BYTES]);
 
-/** From AF_INET or AF_INET6. @return 0 or -EAFNOSUPPORT */
+/** From AF_INET or AF_INET6; of datagrams. @return 0 or -EAFNOSUPPORT */
 int net_addr_from_sockaddr(struct net_addr *out, const struct sockaddr *sa);
 
 /** As a sockaddr of `family` (AF_INET asserts an IPv4-mapped address); returns its length. */

@@ -25,7 +25,8 @@ struct message {
 	uint16_t segment_bytes;
 	uint16_t segments;
 	uint16_t sent; /* segments already sent, when they go singly */
-	bool closed;   /* its last segment was shorter, or a cut was asked */
+	uint16_t connection;
+	bool closed; /* its last segment was shorter, or a cut was asked */
 	bool singly;
 	const struct net_path *path_key; /* identity only, never followed */
 };
@@ -37,6 +38,8 @@ struct refusal {
 
 struct egress {
 	int fd;
+	void (*send)(void *arg, const struct egress_message *m); /* instead of fd, or NULL */
+	void *send_arg;
 	bool v4, gso, gso_succeeded;
 	uint32_t used;        /* of the arena */
 	unsigned count, next; /* messages appended; first one not yet sent */
@@ -66,6 +69,18 @@ int egress_create(struct egress **out, int fd, bool v4, bool gso)
 	e->fd = fd;
 	e->v4 = v4;
 	e->gso = gso;
+	return 0;
+}
+
+int egress_create_sink(struct egress **out, void (*send)(void *arg, const struct egress_message *m),
+		       void *arg)
+{
+	int err = egress_create(out, -1, true, true);
+
+	if (err)
+		return err;
+	(*out)->send = send;
+	(*out)->send_arg = arg;
 	return 0;
 }
 
@@ -109,20 +124,11 @@ static bool may_extend(const struct egress *e, const struct message *m, const st
 	       m->bytes + len <= EGRESS_GSO_BYTES;
 }
 
-static struct message *open_message(struct egress *e, const struct net_path *path, size_t len,
-				    uint32_t owner)
+/* To whom, and from which of our addresses. */
+static void address_message(struct egress *e, unsigned i, const struct net_path *path)
 {
-	unsigned i = e->count++;
-	struct message *m = &e->messages[i];
 	struct msghdr *hdr = &e->headers[i].msg_hdr;
 
-	*m = (struct message){
-		.start = e->used,
-		.owner = owner,
-		.segment_bytes = (uint16_t)len,
-		.closed = refuses_gso(e, &path->remote),
-		.path_key = path,
-	};
 	*hdr = (struct msghdr){ .msg_name = &e->names[i], .msg_iov = &e->iovs[i], .msg_iovlen = 1 };
 	hdr->msg_namelen =
 	    net_addr_to_sockaddr(&path->remote, e->v4 ? AF_INET : AF_INET6, &e->names[i]);
@@ -150,6 +156,24 @@ static struct message *open_message(struct egress *e, const struct net_path *pat
 			hdr->msg_controllen = CMSG_SPACE(sizeof(info));
 		}
 	}
+}
+
+static struct message *open_message(struct egress *e, const struct net_path *path, size_t len,
+				    uint32_t owner)
+{
+	unsigned i = e->count++;
+	struct message *m = &e->messages[i];
+
+	*m = (struct message){
+		.start = e->used,
+		.owner = owner,
+		.segment_bytes = (uint16_t)len,
+		.connection = path->remote.connection,
+		.closed = refuses_gso(e, &path->remote),
+		.path_key = path,
+	};
+	if (!e->send)
+		address_message(e, i, path);
 	return m;
 }
 
@@ -354,11 +378,31 @@ static bool send_batch(struct egress *e)
 	return true;
 }
 
+static void send_to_sink(struct egress *e)
+{
+	for (; e->next < e->count; e->next++) {
+		const struct message *m = &e->messages[e->next];
+		struct egress_message out = {
+			.bytes = e->arena + m->start,
+			.len = m->bytes,
+			.owner = m->owner,
+			.segment_bytes = m->segment_bytes,
+			.connection = m->connection,
+		};
+
+		e->send(e->send_arg, &out);
+		count_sent(e, m);
+	}
+}
+
 enum egress_status egress_flush(struct egress *e, uint64_t now_us)
 {
 	e->now_us = now_us;
 	e->failure_count = 0;
-	finish_headers(e, e->next);
+	if (e->send)
+		send_to_sink(e);
+	else
+		finish_headers(e, e->next);
 	while (e->next < e->count) {
 		if (!send_batch(e)) {
 			e->stats.blocked++;

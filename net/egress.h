@@ -56,6 +56,23 @@ struct egress;
  *  @param gso whether to use UDP_SEGMENT at all
  *  @return 0 or -ENOMEM */
 int egress_create(struct egress **out, int fd, bool v4, bool gso);
+
+/* Packets for one connection, one behind the other: `segment_bytes` each, but for a shorter last. */
+struct egress_message {
+	const uint8_t *bytes;
+	uint32_t len, owner;
+	uint16_t segment_bytes, connection;
+};
+
+/**
+ * An egress for the connections of a port instead of a socket: the same arena and rules, but each
+ * message is given to `send`, which takes all of it. egress_flush() is never blocked.
+ *
+ * @param send called during egress_flush(); may not call this egress
+ * @return 0 or -ENOMEM
+ */
+int egress_create_sink(struct egress **out, void (*send)(void *arg, const struct egress_message *m),
+		       void *arg);
 void egress_destroy(struct egress *e);
 
 /**

@@ -129,6 +129,26 @@ void ice_agent_on_proven(struct ice_agent *a, const struct net_addr *remote)
 	}
 }
 
+void ice_agent_on_lost(struct ice_agent *a, uint64_t now_us, const struct net_addr *remote)
+{
+	assert(a->is_lite);
+	tick(a, now_us);
+	for (int i = 0; i < ICE_MAX_PAIRS; i++) {
+		struct ice_pair *p = &a->pairs[i];
+
+		if (!p->is_used || !net_addr_is_equal(&p->path.remote, remote))
+			continue;
+		if (i == a->selected) {
+			a->selected = ICE_NONE;
+			a->is_settled = false;
+			a->is_selected_unannounced = false;
+		}
+		if (i == a->wanted)
+			a->wanted = ICE_NONE;
+		*p = (struct ice_pair){ 0 };
+	}
+}
+
 static uint64_t expiry_us(const struct ice_agent *a)
 {
 	if (a->has_heard)

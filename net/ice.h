@@ -16,6 +16,8 @@
  *     point its stream at somebody else's address;
  *   - the first selected IP is asked too, at once but in parallel: until it answered,
  *     ice_agent_is_proven() is false, and no media may go there;
+ *   - an address behind a connection (net_addr.connection) is proven by being validated: its
+ *     handshake went there and back, so that it is followed at once and never asked;
  *   - peers exist that never nominate again (their NAT forgets them, their consent checks carry no
  *     USE-CANDIDATE): once the selected address was silent for ICE_STALE_US, a plain request from
  *     another one counts as a nomination.
@@ -147,6 +149,10 @@ void ice_agent_on_authenticated(struct ice_agent *a, uint64_t now_us, const stru
 /** The caller's own proof that the peer reads what is sent to this address: a DTLS handshake that
  *  ended, all of whose flights went there. Ignored for an address that is not validated. */
 void ice_agent_on_proven(struct ice_agent *a, const struct net_addr *remote);
+
+/** Lite: the connection that was the only way to this address is gone, and so is what was known of
+ *  it. A validated address that is left becomes ice_agent_path(), unselected. */
+void ice_agent_on_lost(struct ice_agent *a, uint64_t now_us, const struct net_addr *remote);
 
 void ice_agent_on_timeout(struct ice_agent *a, uint64_t now_us);
 

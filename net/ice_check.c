@@ -55,6 +55,8 @@ void ice_pair_validate(struct ice_pair *p)
 	if (!p->is_validated)
 		p->is_unannounced = true;
 	p->is_validated = true;
+	if (p->path.remote.connection)
+		p->is_proven = true; /* its handshake went there and back */
 }
 
 void ice_check_start(struct ice_agent *a, struct ice_pair *p)
@@ -138,7 +140,8 @@ void ice_nominate_lite(struct ice_agent *a, struct ice_pair *p, const struct net
 		confirm_lite(a, p, is_moved);
 		return;
 	}
-	if (!selected || net_addr_is_same_ip(&selected->path.remote, &p->path.remote)) {
+	if (!selected || p->path.remote.connection ||
+	    net_addr_is_same_ip(&selected->path.remote, &p->path.remote)) {
 		select_lite(a, p);
 		return;
 	}

@@ -399,6 +399,21 @@ void transport_on_timeout(struct transport *t, uint64_t now_us)
 						  : TRANSPORT_CLOSED_NO_DTLS);
 }
 
+void transport_on_lost(struct transport *t, uint64_t now_us, const struct net_addr *remote)
+{
+	struct association *a = of(t);
+
+	ice_agent_on_lost(a->ice, now_us, remote);
+	if (a->has_dtls_path && net_addr_is_equal(&a->dtls_path.remote, remote)) {
+		a->has_dtls_path = false;
+		a->has_dtls_moved = true;
+	}
+	if (t->path_serial > 0 && net_addr_is_equal(&t->path.remote, remote)) {
+		t->path = (struct net_path){ 0 };
+		t->path_serial++;
+	}
+}
+
 int transport_add_remote(struct transport *t, uint64_t now_us, const struct net_path *path)
 {
 	return ice_agent_add_remote(of(t)->ice, now_us, path);
@@ -458,7 +473,7 @@ static const struct net_path *dtls_target(const struct association *a)
 
 static void poll_closed(struct association *a, struct transport_output *out)
 {
-	const struct net_path *path = a->t.path_serial > 0 ? &a->t.path : dtls_target(a);
+	const struct net_path *path = a->t.path.remote.port ? &a->t.path : dtls_target(a);
 	size_t n;
 
 	if (a->is_step_running || a->has_told_closed) {

@@ -49,6 +49,7 @@ enum transport_reason {
 	TRANSPORT_CLOSED_ALERT,       /* authenticated fatal alert */
 	TRANSPORT_CLOSED_NO_MEDIA,    /* publisher sent nothing in time */
 	TRANSPORT_CLOSED_NO_MEMORY,
+	TRANSPORT_CLOSED_STUCK, /* over a connection: the peer does not read */
 	TRANSPORT_REASONS
 };
 /** "closed by client", …; "unknown" outside the enum. */
@@ -61,7 +62,8 @@ const char *transport_reason_text(uint32_t reason);
  *
  * `tx` is NULL until the peer is authenticated and has shown that it reads what is sent to `path`;
  * then it stays the same until transport_destroy().
- * `path` is where media goes; it changes only inside calls on this transport, and
+ * `path` is where media goes (all zero: nowhere just now); it changes only inside calls on this
+ * transport, and
  * `path_serial` counts the changes, for callers that keep a sockaddr made from it. */
 struct transport {
 	struct lifetime life; /* 0 or an enum transport_reason */
@@ -135,6 +137,10 @@ enum transport_verdict transport_on_datagram(struct transport *t, uint64_t now_u
 
 /** The deadline of TRANSPORT_IDLE passed; early and repeated calls do no harm. */
 void transport_on_timeout(struct transport *t, uint64_t now_us);
+
+/** A lite agent's: the connection that was the only way to this address is gone. If media went there
+ *  it goes to another validated address, or nowhere (path is all zero) until there is one. */
+void transport_on_lost(struct transport *t, uint64_t now_us, const struct net_addr *remote);
 
 /** ICE_CONTROLLING: a pair to check, most preferred first.
  *  @return 0, -ENOSPC (ICE_MAX_PAIRS) or -ENOTSUP (a lite agent) */

@@ -17,6 +17,7 @@ static const char *const reasons[TRANSPORT_REASONS] = {
 	[TRANSPORT_CLOSED_ALERT] = "peer sent a fatal alert",
 	[TRANSPORT_CLOSED_NO_MEDIA] = "no media in time",
 	[TRANSPORT_CLOSED_NO_MEMORY] = "out of memory",
+	[TRANSPORT_CLOSED_STUCK] = "peer does not read",
 };
 
 const char *transport_reason_text(uint32_t reason)

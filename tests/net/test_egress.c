@@ -255,3 +255,34 @@ Test(egress, one_success_keeps_segmentation_for_good)
 	}
 	cr_expect(egress_has_gso(e));
 }
+
+static struct egress_message sunk[8];
+static unsigned sunk_count;
+
+static void sink(void *arg, const struct egress_message *m)
+{
+	cr_assert_eq(arg, &sunk_count);
+	cr_assert_lt(sunk_count, 8);
+	sunk[sunk_count++] = *m;
+}
+
+Test(egress, a_sink_gets_messages_by_connection_and_takes_all)
+{
+	struct egress *s;
+
+	cr_assert_eq(egress_create_sink(&s, sink, &sunk_count), 0);
+	paths[0].remote.connection = 7;
+	paths[1].remote.connection = 9;
+	for (unsigned i = 0; i < 3; i++)
+		memset(egress_append(s, &paths[0], i < 2 ? 1200 : 30, 5), 'a', i < 2 ? 1200 : 30);
+	memset(egress_append(s, &paths[1], 40, 6), 'b', 40);
+	cr_assert_eq(egress_flush(s, 1), EGRESS_DONE);
+	cr_expect(egress_is_empty(s));
+	cr_assert_eq(sunk_count, 2);
+	cr_expect(sunk[0].connection == 7 && sunk[0].owner == 5 && sunk[0].segment_bytes == 1200);
+	cr_expect(sunk[0].len == 2430 && sunk[0].bytes[0] == 'a');
+	cr_expect(sunk[1].connection == 9 && sunk[1].len == 40 && sunk[1].bytes[0] == 'b');
+	cr_expect_eq(egress_stats(s)->datagrams, 4);
+	cr_expect_eq(kit_send_calls(), 0, "no socket has a part in it");
+	egress_destroy(s);
+}
