@@ -90,6 +90,11 @@ struct config {
 		uint32_t send_buffer_bytes;    /* a socket */
 		bool gso;
 	} udp;
+	struct {
+		bool enabled;
+		struct config_addresses listen; /* empty: as udp.listen */
+		uint32_t connections;           /* all; 0: a quarter of RLIMIT_NOFILE */
+	} tcp;
 	struct config_addresses advertise; /* empty: the bound addresses are the candidates */
 	uint32_t workers;                  /* 0: one a CPU */
 	bool pin;
@@ -135,6 +140,7 @@ struct config {
 		uint32_t connections;           /* HTTP, all; 0: RLIMIT_NOFILE - 1024 */
 		uint32_t half_open_per_ip;      /* sessions before their first authentic media */
 		uint32_t unclaimed_plans;       /* sessions no STUN request has asked for yet */
+		uint32_t tcp_half_open_per_ip;  /* on each worker, before a valid STUN request */
 		uint32_t handshakes_per_worker; /* DTLS, in progress */
 		uint32_t
 		    stun_failures_per_s; /* one address, failed look-ups and integrity checks */

@@ -13,6 +13,7 @@ static const struct config_flag flags[] = {
 	{ "-c", "FILE", NULL, "Read this YAML file first; flags win over it." },
 	{ "--http", "ADDR:PORT", "http.listen", NULL },
 	{ "--udp", "[ADDR]:PORT", "udp.listen", NULL },
+	{ "--tcp", "[ADDR]:PORT", "tcp.listen", NULL },
 	{ "--advertise", "IP[:PORT]", "advertise", NULL },
 	{ "--workers", "N", "workers", NULL },
 	{ "--admin", "ADDR:PORT", "http.admin", NULL },
@@ -160,10 +161,33 @@ static int check_tokens(const struct config *c, char *error)
 		    c->http.listen.text, missing);
 }
 
+static int check_once(const struct config_addresses *list, const char *key, char *error)
+{
+	for (size_t i = 0; i < list->count; i++)
+		for (size_t j = 0; j < i; j++)
+			if (is_same_address(&list->items[i], &list->items[j]))
+				return fail(error, "%s names %s twice", key, list->items[i].text);
+	return 0;
+}
+
+static int check_ports(const struct config *c, char *error)
+{
+	int err;
+
+	if (c->udp.listen.count == 0)
+		return fail(error, "udp.listen is empty: at least one [ADDR]:PORT is needed");
+	err = check_once(&c->udp.listen, "udp.listen", error);
+	if (!err)
+		err = check_once(&c->tcp.listen, "tcp.listen", error);
+	if (!err && c->tcp.listen.count && !c->tcp.enabled)
+		err = fail(error, "tcp.listen is set and tcp.enabled is false");
+	return err;
+}
+
 /* Rules between keys. */
 static int config_check(const struct config *c, char *error)
 {
-	const struct config_addresses *udp = &c->udp.listen;
+	int err;
 
 	if (!c->http.cert != !c->http.key)
 		return fail(error, "%s is set and %s is not: HTTPS needs both",
@@ -172,13 +196,8 @@ static int config_check(const struct config *c, char *error)
 	if (c->http.admin.text[0] && is_same_address(&c->http.admin, &c->http.listen))
 		return fail(error, "http.admin and http.listen are the same address: %s",
 			    c->http.listen.text);
-	if (udp->count == 0)
-		return fail(error, "udp.listen is empty: at least one [ADDR]:PORT is needed");
-	for (size_t i = 0; i < udp->count; i++)
-		for (size_t j = 0; j < i; j++)
-			if (is_same_address(&udp->items[i], &udp->items[j]))
-				return fail(error, "udp.listen names %s twice", udp->items[i].text);
-	return check_tokens(c, error);
+	err = check_ports(c, error);
+	return err ? err : check_tokens(c, error);
 }
 
 static bool has_secrets(const struct config *c)

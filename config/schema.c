@@ -33,6 +33,13 @@ static const struct config_key keys[] = {
 	  .help = "Let the kernel cut messages into datagrams (UDP_SEGMENT); false: one by one, at "
 		  "three times the cost." },
 
+	{ "tcp.enabled", CONFIG_TYPE_BOOL, AT(tcp.enabled), "true",
+	  .help = "Take media over TCP too (ICE-TCP), for networks that let no UDP through." },
+	{ "tcp.listen", CONFIG_TYPE_ADDRESSES, AT(tcp.listen),
+	  .help = "Where; none: the addresses and ports of udp.listen, as far as they are free." },
+	{ "tcp.connections", CONFIG_TYPE_COUNT, AT(tcp.connections), "0", 0, 1 << 20,
+	  .zero = "a quarter of the open files allowed", .help = "Such connections at a time." },
+
 	{ "advertise", CONFIG_TYPE_HOSTS, AT(advertise),
 	  .help = "Addresses told to clients instead of the bound ones (behind NAT: the public "
 		  "one)." },
@@ -115,6 +122,10 @@ static const struct config_key keys[] = {
 	  1000000, .help = "Sessions of one address that are not connected yet." },
 	{ "limits.unclaimed_plans", CONFIG_TYPE_COUNT, AT(limits.unclaimed_plans), "16384", 16,
 	  1 << 20, .help = "Sessions that were answered but sent no STUN request yet." },
+	{ "limits.tcp_half_open_per_ip", CONFIG_TYPE_COUNT, AT(limits.tcp_half_open_per_ip), "64",
+	  1, 1000000,
+	  .help = "ICE-TCP connections of one address, on each worker, that have not named a "
+		  "session yet." },
 	{ "limits.handshakes_per_worker", CONFIG_TYPE_COUNT, AT(limits.handshakes_per_worker),
 	  "512", 1, 65536, .help = "DTLS handshakes in progress on each worker." },
 	{ "limits.stun_failures_per_s", CONFIG_TYPE_COUNT, AT(limits.stun_failures_per_s), "20", 1,

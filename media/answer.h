@@ -191,7 +191,7 @@ struct answer_local {
 	uint64_t session_id;     /* of the o= line; below 2^63 */
 	const char *cname;       /* egress */
 	const char *msid;        /* egress: stream id; tracks are named after it */
-	const struct sdp_address *candidates; /* host, UDP; IPv4 is written first */
+	const struct sdp_address *candidates; /* host; UDP and IPv4 are written first */
 	size_t candidate_count;
 };
 

@@ -80,20 +80,21 @@ enum sdp_feedback {
 	SDP_FB_REMB = 1 << 4,
 };
 
+enum sdp_transport { SDP_UDP, SDP_TCP, SDP_TRANSPORT_OTHER };
+
 /** An address and port in host order; family 0 is a name (mDNS), which ip does not hold. */
 struct sdp_address {
-	uint8_t family; /* 4, 6 or 0 */
-	uint8_t ip[16]; /* the first 4 or all 16, network order */
+	uint8_t family;    /* 4, 6 or 0 */
+	uint8_t transport; /* enum sdp_transport; TCP of ours is passive */
+	uint8_t ip[16];    /* the first 4 or all 16, network order */
 	uint16_t port;
 };
 
-enum sdp_transport { SDP_UDP, SDP_TCP, SDP_TRANSPORT_OTHER };
 enum sdp_candidate_type { SDP_HOST, SDP_SRFLX, SDP_PRFLX, SDP_RELAY, SDP_TYPE_OTHER };
 
 struct sdp_candidate {
 	uint32_t priority;
 	uint16_t component; /* 1 is RTP (with rtcp-mux: everything) */
-	uint8_t transport;  /* enum sdp_transport */
 	uint8_t type;       /* enum sdp_candidate_type */
 	struct sdp_address address;
 };

@@ -40,7 +40,7 @@ bool sdp_candidate_parse(struct sdp_candidate *out, struct sdp_span value)
 		return false;
 	sdp_address_parse(&out->address, address);
 	out->address.port = (uint16_t)number;
-	out->transport = (uint8_t)transport_of(transport);
+	out->address.transport = (uint8_t)transport_of(transport);
 	out->type = (uint8_t)type_of(type);
 	return true;
 }
@@ -59,6 +59,6 @@ static bool is_reachable(const struct sdp_address *a)
 
 bool sdp_candidate_is_usable(const struct sdp_candidate *c)
 {
-	return c->transport == SDP_UDP && c->component == 1 && c->address.port != 0 &&
+	return c->address.transport == SDP_UDP && c->component == 1 && c->address.port != 0 &&
 	       is_reachable(&c->address);
 }

@@ -7,6 +7,10 @@
 enum {
 	SPAN_PRINT_BYTES = 40,
 	HOST_TYPE_PREFERENCE = 126, /* RFC 8445 section 5.1.2.2 */
+	/* RFC 6544 section 4.2: TCP below UDP of whatever type but relayed, and passive is 4 of its
+	 * three bits of direction. */
+	TCP_TYPE_PREFERENCE = 90,
+	TCP_PASSIVE = 4 << 13,
 };
 
 static bool is_blank(char c)
@@ -148,7 +152,8 @@ bool sdp_address_equal(const struct sdp_address *a, const struct sdp_address *b)
 {
 	size_t bytes = a->family == 4 ? 4 : sizeof(a->ip);
 
-	return a->family == b->family && a->port == b->port && memcmp(a->ip, b->ip, bytes) == 0;
+	return a->family == b->family && a->transport == b->transport && a->port == b->port &&
+	       memcmp(a->ip, b->ip, bytes) == 0;
 }
 
 void sdp_writer_init(struct sdp_writer *w, char *out, size_t cap)
@@ -176,22 +181,28 @@ void sdp_put(struct sdp_writer *w, const char *format, ...)
 
 static void put_candidate(struct sdp_writer *w, const struct sdp_address *a, unsigned number)
 {
+	bool is_tcp = a->transport == SDP_TCP;
+	uint32_t type = is_tcp ? TCP_TYPE_PREFERENCE : HOST_TYPE_PREFERENCE;
+	uint32_t local = is_tcp ? TCP_PASSIVE + 8191u - number : 65535u - number;
 	char text[INET6_ADDRSTRLEN] = "";
-	uint32_t priority = (uint32_t)HOST_TYPE_PREFERENCE << 24 | (65535u - number) << 8 | 255u;
 
 	inet_ntop(a->family == 4 ? AF_INET : AF_INET6, a->ip, text, sizeof(text));
-	sdp_put(w, "a=candidate:%u 1 udp %u %s %u typ host\r\n", number + 1, priority, text,
-		(unsigned)a->port);
+	sdp_put(w, "a=candidate:%u 1 %s %u %s %u typ host%s\r\n", number + 1,
+		is_tcp ? "tcp" : "udp", type << 24 | local << 8 | 255u, text, (unsigned)a->port,
+		is_tcp ? " tcptype passive" : "");
 }
 
 void sdp_put_candidates(struct sdp_writer *w, const struct sdp_address *candidates, size_t count)
 {
-	static const uint8_t families[] = { 4, 6 };
+	static const struct {
+		uint8_t transport, family;
+	} order[] = { { SDP_UDP, 4 }, { SDP_UDP, 6 }, { SDP_TCP, 4 }, { SDP_TCP, 6 } };
 	unsigned number = 0;
 
-	for (size_t f = 0; f < 2; f++) {
+	for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
 		for (size_t i = 0; i < count; i++) {
-			if (candidates[i].family == families[f])
+			if (candidates[i].transport == order[k].transport &&
+			    candidates[i].family == order[k].family)
 				put_candidate(w, &candidates[i], number++);
 		}
 	}

@@ -44,7 +44,8 @@ struct sdp_writer {
 void sdp_writer_init(struct sdp_writer *w, char *out, size_t cap);
 __attribute__((format(printf, 2, 3))) void sdp_put(struct sdp_writer *w, const char *format, ...);
 
-/** a=candidate lines of host candidates, IPv4 first (FFmpeg takes the first it finds), best first. */
+/** a=candidate lines of host candidates, best first: UDP before TCP, IPv4 before IPv6 (FFmpeg takes the
+ *  first it finds). */
 void sdp_put_candidates(struct sdp_writer *w, const struct sdp_address *candidates, size_t count);
 
 /** @return length without the terminator, or -ENOSPC */

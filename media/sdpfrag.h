@@ -43,7 +43,8 @@ struct sdpfrag_reply {
 	const char *pwd;
 	const char *mid;   /* of the first bundled m-line; NULL or "" leaves the line out */
 	const char *media; /* "audio" or "video": its kind */
-	const struct sdp_address *candidates; /* host, UDP; all of them, IPv4 is written first */
+	const struct sdp_address
+	    *candidates; /* host; all of them, UDP and IPv4 are written first */
 	size_t candidate_count;
 };
 

@@ -6,7 +6,7 @@
 #include <net/if.h>
 #include <string.h>
 
-static void add(struct candidates *c, const struct net_addr *addr)
+static void add(struct candidates *c, const struct net_addr *addr, enum sdp_transport transport)
 {
 	struct sdp_address *out;
 
@@ -14,14 +14,19 @@ static void add(struct candidates *c, const struct net_addr *addr)
 		const struct sdp_address *have = &c->items[i];
 		const uint8_t *ip = addr->ip + (have->family == 4 ? 12 : 0);
 
-		if (have->port == addr->port && have->family == (net_addr_is_v4(addr) ? 4 : 6) &&
+		if (have->transport == transport && have->port == addr->port &&
+		    have->family == (net_addr_is_v4(addr) ? 4 : 6) &&
 		    memcmp(have->ip, ip, have->family == 4 ? 4 : 16) == 0)
 			return;
 	}
 	if (c->count == CANDIDATES_MAX)
 		return;
 	out = &c->items[c->count++];
-	*out = (struct sdp_address){ .family = net_addr_is_v4(addr) ? 4 : 6, .port = addr->port };
+	*out = (struct sdp_address){
+		.family = net_addr_is_v4(addr) ? 4 : 6,
+		.transport = (uint8_t)transport,
+		.port = addr->port,
+	};
 	if (out->family == 4)
 		memcpy(out->ip, addr->ip + 12, 4);
 	else
@@ -35,8 +40,8 @@ static bool is_link_local(const struct net_addr *a)
 }
 
 /* Every address of the wildcard's family that is up; loopback or the others, as asked. */
-static void add_interfaces(struct candidates *c, const struct ifaddrs *list,
-			   const struct net_addr *wildcard, bool loopback)
+static void add_interfaces(struct candidates *c, const struct net_addr *wildcard, bool loopback,
+			   enum sdp_transport transport, const struct ifaddrs *list)
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
 		struct net_addr addr;
@@ -48,12 +53,12 @@ static void add_interfaces(struct candidates *c, const struct ifaddrs *list,
 		    net_addr_is_loopback(&addr) != loopback || is_link_local(&addr))
 			continue;
 		addr.port = wildcard->port;
-		add(c, &addr);
+		add(c, &addr, transport);
 	}
 }
 
 static void add_advertised(struct candidates *c, const struct config *config,
-			   const struct net_addr *bound)
+			   const struct net_addr *bound, enum sdp_transport transport)
 {
 	for (size_t i = 0; i < config->advertise.count; i++) {
 		struct net_addr addr = { .port = config->advertise.items[i].port };
@@ -61,30 +66,45 @@ static void add_advertised(struct candidates *c, const struct config *config,
 		memcpy(addr.ip, config->advertise.items[i].ip, sizeof(addr.ip));
 		if (addr.port == 0)
 			addr.port = bound[0].port;
-		add(c, &addr);
+		add(c, &addr, transport);
 	}
 }
 
-int candidates_collect(struct candidates *out, const struct config *config,
-		       const struct net_addr *bound, size_t count)
+static int add_bound(struct candidates *c, const struct config *config,
+		     const struct net_addr *bound, size_t count, enum sdp_transport transport)
 {
+	size_t before = c->count;
 	struct ifaddrs *list;
 
-	*out = (struct candidates){ .is_private_only = true };
+	if (count == 0)
+		return 0;
 	if (config->advertise.count) {
-		add_advertised(out, config, bound);
+		add_advertised(c, config, bound, transport);
 		return 0;
 	}
 	if (getifaddrs(&list))
 		return -errno;
 	for (size_t i = 0; i < count; i++) {
 		if (net_addr_is_any(&bound[i]))
-			add_interfaces(out, list, &bound[i], false);
+			add_interfaces(c, &bound[i], false, transport, list);
 		else
-			add(out, &bound[i]);
+			add(c, &bound[i], transport);
 	}
-	for (size_t i = 0; i < count && out->count == 0; i++)
-		add_interfaces(out, list, &bound[i], true);
+	for (size_t i = 0; i < count && c->count == before; i++)
+		add_interfaces(c, &bound[i], true, transport, list);
 	freeifaddrs(list);
 	return 0;
+}
+
+int candidates_collect(struct candidates *out, const struct config *config,
+		       const struct net_addr *bound, size_t count)
+{
+	*out = (struct candidates){ .is_private_only = true };
+	return add_bound(out, config, bound, count, SDP_UDP);
+}
+
+int candidates_add_tcp(struct candidates *c, const struct config *config,
+		       const struct net_addr *bound, size_t count)
+{
+	return add_bound(c, config, bound, count, SDP_TCP);
 }

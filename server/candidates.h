@@ -18,7 +18,16 @@ struct candidates {
 };
 
 /**
- * From what is bound: --advertise replaces everything; a specific address is itself one; a
+ * The same for the TCP port: behind what candidates_collect() found. An advertised address stands for
+ * both, with the port bound here unless it names one.
+ *
+ * @return 0, or a negative errno of getifaddrs()
+ */
+int candidates_add_tcp(struct candidates *c, const struct config *config,
+		       const struct net_addr *bound, size_t count);
+
+/**
+ * From what UDP sockets are bound to: --advertise replaces everything; a specific address is itself one; a
  * wildcard stands for every interface address of its family, loopback only when there is no other.
  *
  * @return 0, or a negative errno of getifaddrs()

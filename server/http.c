@@ -10,6 +10,7 @@
 #include "net/random.h"
 #include "server/http_events.h"
 #include "server/http_internal.h"
+#include "server/listen.h"
 #include "server/log.h"
 
 enum {
@@ -433,11 +434,13 @@ out:
 static uint32_t connections_max(const struct config *c)
 {
 	struct rlimit fds = { .rlim_cur = 0 };
+	rlim_t media = listen_tcp_connections(c);
 
 	if (c->limits.connections)
 		return c->limits.connections;
 	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur <= FDS_FOR_OTHERS)
 		return (uint32_t)fds.rlim_cur / 2;
+	fds.rlim_cur -= media < fds.rlim_cur / 2 ? media : fds.rlim_cur / 2;
 	if (fds.rlim_cur <= 2 * FDS_FOR_OTHERS)
 		return FDS_FOR_OTHERS / 2;
 	return fds.rlim_cur > 1000000 ? 1000000 : (uint32_t)fds.rlim_cur - FDS_FOR_OTHERS;

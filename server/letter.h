@@ -10,6 +10,7 @@
 #include "media/clock.h"
 #include "net/addr.h"
 #include "net/mailbox.h"
+#include "net/tcp.h"
 #include "server/feed.h"
 #include "server/plan.h"
 
@@ -23,7 +24,8 @@ enum letter_kind {
 	LETTER_LAYERS, /* stream (a reference), layers: what its publisher sends; also to control */
 	LETTER_FORGET, /* to, addr: forward this address no more */
 	LETTER_WISH,   /* to, wish: another layer for this viewer */
-	LETTER_STOP,   /* end all sessions for `reason`, then the thread */
+	LETTER_CONNECTION, /* to, connection: its first packet named this session */
+	LETTER_STOP,       /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
 	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */
@@ -50,6 +52,7 @@ struct letter {
 		struct layer_table layers;
 		struct clock_anchor anchors[STREAM_TRACKS];
 		struct net_addr addr;
+		struct tcp_connection *connection;
 		unsigned worker;
 	};
 };

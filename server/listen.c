@@ -4,10 +4,17 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "net/tcp.h"
 #include "net/udp.h"
 
-enum { PORT_TRIES = 16 }; /* a free port of one family may be taken in the other */
+enum {
+	PORT_TRIES = 16, /* a free port of one family, or protocol, may be taken in the other */
+	TCP_CONNECTIONS_MAX = 1 << 18,
+};
+
+typedef int probe_fn(const struct net_addr *addr, uint16_t *port);
 
 static int add(struct listen_set *set, const uint8_t ip[16], uint16_t port)
 {
@@ -34,7 +41,7 @@ static int expand(struct listen_set *set, const struct config_address *a)
 }
 
 /* Bind for a moment, alone. @return 0 and the port, or a negative errno */
-static int probe(const struct net_addr *addr, uint16_t *port)
+static int probe_udp(const struct net_addr *addr, uint16_t *port)
 {
 	struct udp_options options = { .bind = *addr };
 	struct udp_socket *socket;
@@ -47,13 +54,37 @@ static int probe(const struct net_addr *addr, uint16_t *port)
 	return 0;
 }
 
+static int probe_tcp(const struct net_addr *addr, uint16_t *port)
+{
+	struct tcp_listener *listener;
+	int err = tcp_listen(&listener, addr, false);
+
+	if (err)
+		return err;
+	*port = tcp_listener_local(listener)->port;
+	tcp_unlisten(listener);
+	return 0;
+}
+
+/* A port that is ours to choose has to be free for both. */
+static int probe_both(const struct net_addr *addr, uint16_t *port)
+{
+	struct net_addr chosen = *addr;
+	int err = probe_udp(addr, port);
+
+	if (err || addr->port)
+		return err;
+	chosen.port = *port;
+	return probe_tcp(&chosen, port);
+}
+
 static bool is_family_missing(int err)
 {
 	return err == -EAFNOSUPPORT || err == -EADDRNOTAVAIL;
 }
 
 /* Addresses [from, set->count) come from one ":PORT" or address and share the port. */
-static int settle(struct listen_set *set, unsigned from, bool is_both)
+static int settle(struct listen_set *set, unsigned from, bool is_both, probe_fn *probe)
 {
 	uint16_t port;
 	int err = probe(&set->items[from], &port);
@@ -73,7 +104,7 @@ static int settle(struct listen_set *set, unsigned from, bool is_both)
 	return err;
 }
 
-static int resolve_one(struct listen_set *set, const struct config_address *a)
+static int resolve_one(struct listen_set *set, const struct config_address *a, probe_fn *probe)
 {
 	unsigned from = set->count;
 	int err = -EADDRINUSE;
@@ -82,35 +113,76 @@ static int resolve_one(struct listen_set *set, const struct config_address *a)
 		set->count = from;
 		err = expand(set, a);
 		if (!err)
-			err = settle(set, from, a->is_both);
+			err = settle(set, from, a->is_both, probe);
 		if (a->port)
 			break;
 	}
 	return err;
 }
 
-int listen_resolve(struct listen_set *out, const struct config *config,
-		   char error[LISTEN_ERROR_BYTES])
+static int resolve(struct listen_set *out, const struct config_addresses *list, probe_fn *probe,
+		   const char *protocol, char error[LISTEN_ERROR_BYTES])
 {
-	*out = (struct listen_set){ 0 };
-	for (size_t i = 0; i < config->udp.listen.count; i++) {
-		const struct config_address *a = &config->udp.listen.items[i];
-		int err = resolve_one(out, a);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct config_address *a = &list->items[i];
+		int err = resolve_one(out, a, probe);
 
 		if (!err)
 			continue;
 		if (err == -EADDRINUSE)
-			snprintf(
-			    error, LISTEN_ERROR_BYTES,
-			    "UDP %s is taken by another program; choose another port with --udp",
-			    a->text);
+			snprintf(error, LISTEN_ERROR_BYTES,
+				 "%s %s is taken by another program; choose another port with --%s",
+				 protocol, a->text, probe == probe_tcp ? "tcp" : "udp");
 		else if (err == -E2BIG)
-			snprintf(error, LISTEN_ERROR_BYTES, "more than %d UDP addresses to bind",
-				 WORKER_MAX_SOCKETS);
+			snprintf(error, LISTEN_ERROR_BYTES, "more than %d %s addresses to bind",
+				 WORKER_MAX_SOCKETS, protocol);
 		else
-			snprintf(error, LISTEN_ERROR_BYTES, "cannot bind UDP %s: %s", a->text,
-				 strerror(-err));
+			snprintf(error, LISTEN_ERROR_BYTES, "cannot bind %s %s: %s", protocol,
+				 a->text, strerror(-err));
 		return err;
 	}
 	return 0;
+}
+
+int listen_resolve(struct listen_set *out, const struct config *config,
+		   char error[LISTEN_ERROR_BYTES])
+{
+	bool is_followed = config->tcp.enabled && config->tcp.listen.count == 0;
+
+	*out = (struct listen_set){ 0 };
+	return resolve(out, &config->udp.listen, is_followed ? probe_both : probe_udp, "UDP",
+		       error);
+}
+
+int listen_resolve_tcp(struct listen_set *out, const struct config *config,
+		       const struct listen_set *udp, char error[LISTEN_ERROR_BYTES])
+{
+	uint16_t port;
+
+	*out = (struct listen_set){ 0 };
+	if (!config->tcp.enabled)
+		return 0;
+	if (config->tcp.listen.count)
+		return resolve(out, &config->tcp.listen, probe_tcp, "TCP", error);
+	for (unsigned i = 0; i < udp->count; i++) {
+		if (probe_tcp(&udp->items[i], &port)) {
+			*out = (struct listen_set){ .is_taken = true };
+			return 0;
+		}
+		out->items[out->count++] = udp->items[i];
+	}
+	return 0;
+}
+
+uint32_t listen_tcp_connections(const struct config *config)
+{
+	struct rlimit fds = { .rlim_cur = 0 };
+
+	if (!config->tcp.enabled)
+		return 0;
+	if (config->tcp.connections)
+		return config->tcp.connections;
+	if (getrlimit(RLIMIT_NOFILE, &fds) || fds.rlim_cur / 4 > TCP_CONNECTIONS_MAX)
+		return TCP_CONNECTIONS_MAX;
+	return (uint32_t)fds.rlim_cur / 4;
 }

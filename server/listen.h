@@ -1,4 +1,4 @@
-/* server/listen.h - which UDP addresses all workers bind.
+/* server/listen.h - which UDP and TCP addresses all workers bind.
  *
  * Thread: main, before workers exist.
  */
@@ -15,6 +15,7 @@ struct listen_set {
 	struct net_addr items[WORKER_MAX_SOCKETS];
 	unsigned count;
 	bool is_v6_missing; /* a wildcard of both families, on a system without IPv6 */
+	bool is_taken; /* TCP: an address of UDP's is not free, and nobody asked for it by name */
 };
 
 /**
@@ -27,5 +28,13 @@ struct listen_set {
  */
 int listen_resolve(struct listen_set *out, const struct config *config,
 		   char error[LISTEN_ERROR_BYTES]);
+
+/** The same for tcp.listen; without it, what `udp` is, if all of that is free (else is_taken). Nothing
+ *  when tcp.enabled is false. @return as listen_resolve() */
+int listen_resolve_tcp(struct listen_set *out, const struct config *config,
+		       const struct listen_set *udp, char error[LISTEN_ERROR_BYTES]);
+
+/** How many TCP connections for media there may be at a time, in all workers; any thread. */
+uint32_t listen_tcp_connections(const struct config *config);
 
 #endif

@@ -35,7 +35,7 @@ struct relay {
 	uint64_t drain_until_us;
 	bool is_draining, is_stopping;
 	int status;
-	struct listen_set listen;
+	struct listen_set listen, listen_tcp;
 	struct worker_shared shared;
 	struct registry *registry;
 	struct http *http;
@@ -183,6 +183,23 @@ static int open_loop(struct relay *relay)
 	return err;
 }
 
+static int resolve_ports(struct relay *relay, char error[HTTP_ERROR_BYTES])
+{
+	struct listen_set *tcp = &relay->listen_tcp;
+	int err = listen_resolve(&relay->listen, relay->config, error);
+
+	if (!err)
+		err = listen_resolve_tcp(tcp, relay->config, &relay->listen, error);
+	if (err)
+		return err;
+	memcpy(relay->shared.tcp, tcp->items, sizeof(relay->shared.tcp));
+	relay->shared.tcp_count = tcp->count;
+	relay->shared.has_tcp = tcp->count > 0;
+	relay->shared.tcp_connections =
+	    listen_tcp_connections(relay->config) / relay->shared.workers;
+	return 0;
+}
+
 /* @return 0, or a negative errno with `error` saying what a person can do about it */
 static int start(struct relay *relay, char error[HTTP_ERROR_BYTES])
 {
@@ -202,10 +219,13 @@ static int start(struct relay *relay, char error[HTTP_ERROR_BYTES])
 		snprintf(error, HTTP_ERROR_BYTES, "cannot start: %s", strerror(-err));
 		return err;
 	}
-	err = listen_resolve(&relay->listen, c, error);
+	err = resolve_ports(relay, error);
 	if (err)
 		return err;
 	err = candidates_collect(&candidates, c, relay->listen.items, relay->listen.count);
+	if (!err)
+		err = candidates_add_tcp(&candidates, c, relay->listen_tcp.items,
+					 relay->listen_tcp.count);
 	if (!err)
 		err = registry_create(&relay->registry, relay->loop, &relay->shared, &candidates);
 	if (err) {
@@ -217,6 +237,9 @@ static int start(struct relay *relay, char error[HTTP_ERROR_BYTES])
 		return err;
 	err = http_create(&relay->http, relay->loop, c, relay->registry, error);
 	/* After all that can fail: a relay that does not start says only why. */
+	if (!err && relay->listen_tcp.is_taken)
+		log_event(CONFIG_LOG_WARN, "tcp_port_taken",
+			  log_text("hint", "no media over TCP: choose another port with --tcp"));
 	if (!err && candidates.is_private_only)
 		log_event(CONFIG_LOG_WARN, "private_addresses_only",
 			  log_text("hint", "peers elsewhere cannot reach them: --advertise IP"));
@@ -258,6 +281,9 @@ static void print_ready(const struct relay *relay)
 	http = http_bound_admin(relay->http);
 	if (http.port)
 		printf(" admin=%s", net_addr_format(&http, text));
+	for (unsigned i = 0; i < relay->listen_tcp.count; i++)
+		printf("%s%s",
+		       i ? "," : " tcp=", net_addr_format(&relay->listen_tcp.items[i], text));
 	printf("\n");
 	fflush(stdout);
 }

@@ -92,10 +92,12 @@ static void connection_json(struct plan *p, json_t **addresses, const char **srt
 	path = p->path;
 	*srtp = seal_profile_text(p->profile);
 	pthread_mutex_unlock(&p->lock);
-	*addresses = path.remote.port == 0
-			 ? json_null()
-			 : json_pack("{s:s, s:s}", "remote", net_addr_format(&path.remote, remote),
-				     "local", net_addr_format(&path.local, local));
+	*addresses =
+	    path.remote.port == 0
+		? json_null()
+		: json_pack("{s:s, s:s, s:s}", "remote", net_addr_format(&path.remote, remote),
+			    "local", net_addr_format(&path.local, local), "protocol",
+			    path.remote.connection ? "tcp" : "udp");
 }
 
 /* A viewer's by its reports; a publisher's by its answers to reference times, or by its repairs. */

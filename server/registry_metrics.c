@@ -108,6 +108,19 @@ static const struct metric metrics[] = {
 	{ "sluice_resend_parked_total", "counter",
 	  "Repeats of packets that the relay misses too: sent when they come.",
 	  WORKER_METRIC(resend_parked) },
+	{ "sluice_tcp_connections", "gauge", "ICE-TCP connections.",
+	  WORKER_METRIC(tcp_connections) },
+	{ "sluice_tcp_half_open", "gauge", "Of these, without a session yet.",
+	  WORKER_METRIC(tcp_half_open) },
+	{ "sluice_tcp_accepted_total", "counter", "ICE-TCP connections accepted.",
+	  WORKER_METRIC(tcp_accepted) },
+	{ "sluice_tcp_accept_failed_total", "counter",
+	  "Times that descriptors or memory were missing for one.",
+	  WORKER_METRIC(tcp_accept_failed) },
+	{ "sluice_tcp_moved_total", "counter", "Connections given to the session's worker.",
+	  WORKER_METRIC(tcp_moved) },
+	{ "sluice_tcp_packets_in_total", "counter", "Packets received over connections.",
+	  WORKER_METRIC(tcp_packets_in) },
 	{ "sluice_slabs_in_use", "gauge", "Packet buffers out.", WORKER_METRIC(slabs_in_use) },
 	{ "sluice_slabs_high_water", "gauge", "Most packet buffers ever out.",
 	  WORKER_METRIC(slabs_high) },
@@ -150,6 +163,9 @@ static const struct {
 	{ "gone_before_sent", WORKER_METRIC(passed_over) },
 	{ "hand_over_ring_full", WORKER_METRIC(handed_over_drops) },
 	{ "forward_ring_full", WORKER_METRIC(forwarded_drops) },
+	{ "tcp_queue_full", WORKER_METRIC(tcp_queue_drops) },
+	{ "tcp_connection_gone", WORKER_METRIC(tcp_gone_drops) },
+	{ "tcp_pool_exhausted", WORKER_METRIC(tcp_pool_drops) },
 	{ "control_egress_full", WORKER_METRIC(egress_control_drops) },
 	{ "send_error", WORKER_METRIC(egress_failed) },
 };
@@ -180,6 +196,14 @@ static void worker_metrics(const struct registry *r, struct text *out)
 				    drops[i].cause,
 				    (unsigned long long)read_at(worker_counters(r->shared->team[w]),
 								drops[i].offset));
+	head(out, "sluice_tcp_closed_total", "counter", "ICE-TCP connections closed, by cause.");
+	for (unsigned i = 0; i < WORKER_TCP_CAUSES; i++)
+		for (unsigned w = 0; w < r->shared->workers; w++)
+			text_printf(out,
+				    "sluice_tcp_closed_total{worker=\"%u\",cause=\"%s\"} %llu\n", w,
+				    worker_tcp_cause_text((enum worker_tcp_cause)i),
+				    (unsigned long long)counter_read(
+					&worker_counters(r->shared->team[w])->tcp_closed[i]));
 	head(out, "sluice_session_datagrams_total", "counter",
 	     "Datagrams of known addresses, by verdict.");
 	for (unsigned v = 0; v < TRANSPORT_VERDICTS; v++)
@@ -250,7 +274,7 @@ static void registry_own(const struct registry *r, struct text *out)
 
 static void memory_metrics(const struct registry *r, struct text *out)
 {
-	uint64_t slabs = 0, sessions = 0, branches = 0;
+	uint64_t slabs = 0, sessions = 0, branches = 0, connections = 0;
 
 	for (unsigned w = 0; w < r->shared->workers; w++) {
 		const struct worker_counters *c = worker_counters(r->shared->team[w]);
@@ -258,6 +282,7 @@ static void memory_metrics(const struct registry *r, struct text *out)
 		slabs += counter_read(&c->slabs_in_use) * SLAB_BYTES;
 		sessions += counter_read(&c->session_bytes);
 		branches += counter_read(&c->branch_bytes);
+		connections += counter_read(&c->tcp_bytes);
 	}
 	head(out, "sluice_memory_bytes", "gauge", "Memory by what it is for.");
 	text_printf(out, "sluice_memory_bytes{type=\"packets\"} %llu\n", (unsigned long long)slabs);
@@ -265,6 +290,8 @@ static void memory_metrics(const struct registry *r, struct text *out)
 		    (unsigned long long)sessions);
 	text_printf(out, "sluice_memory_bytes{type=\"branches\"} %llu\n",
 		    (unsigned long long)branches);
+	text_printf(out, "sluice_memory_bytes{type=\"connections\"} %llu\n",
+		    (unsigned long long)connections);
 	text_printf(out, "sluice_memory_bytes{type=\"plans\"} %llu\n",
 		    (unsigned long long)plan_live() * sizeof(struct plan));
 }

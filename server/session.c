@@ -8,6 +8,7 @@
 #include "net/random.h"
 #include "server/publisher.h"
 #include "server/viewer.h"
+#include "server/worker_tcp.h"
 
 enum { FIRST_SESSIONS = 64, SPARE_TIMERS = 8 };
 
@@ -174,7 +175,9 @@ static void drop_addr(struct session *s, unsigned i)
 
 	s->addr_count--;
 	memmove(s->addrs + i, s->addrs + i + 1, (s->addr_count - i) * sizeof(gone));
-	if (gone.worker == s->worker->index)
+	if (gone.addr.connection)
+		worker_tcp_release(s->worker, gone.addr.connection, session_ref_of(s));
+	else if (gone.worker == s->worker->index)
 		worker_drop_address(s->worker, &gone.addr, session_ref_of(s));
 	else
 		worker_forget(s->worker, gone.worker, &gone.addr, session_ref_of(s));
@@ -210,6 +213,10 @@ static void on_validated(struct session *s, const struct net_addr *addr)
 {
 	struct worker *w = s->worker;
 
+	if (addr->connection) {
+		note_addr(s, addr, w->index);
+		return;
+	}
 	/* Known through another worker: its datagrams come from there. */
 	for (unsigned i = 0; i < s->addr_count; i++)
 		if (s->addrs[i].worker != w->index && net_addr_is_equal(&s->addrs[i].addr, addr))
@@ -542,6 +549,8 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 			viewer_on_rtcp(s->viewer, slab->data, len);
 		break;
 	case TRANSPORT_DROP_STUN_CREDENTIALS:
+		if (path->remote.connection)
+			break; /* it is this session's or nobody's */
 		/* Its address may serve another session of the same client by now. */
 		worker_on_stranger(w, path, slab, session_ref_pack(session_ref_of(s)));
 		return;
@@ -580,6 +589,21 @@ void session_on_forwarded(struct session *s, const struct net_path *path, struct
 	note_addr(s, &path->remote, from);
 	memset(slab->meta, 0, sizeof(slab->meta));
 	session_on_datagram(s, path, slab);
+}
+
+void session_on_lost(struct session *s, const struct net_addr *addr)
+{
+	on_invalidated(s, addr);
+	transport_on_lost(s->transport, s->worker->now_us, addr);
+	poll(s);
+}
+
+void session_on_stuck(struct session *s, const struct net_addr *addr)
+{
+	if (net_addr_is_equal(&s->transport->path.remote, addr))
+		session_end(s, TRANSPORT_CLOSED_STUCK);
+	else
+		session_on_lost(s, addr);
 }
 
 void session_restart(struct session *s, const struct ice_credentials *local,

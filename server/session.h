@@ -64,6 +64,12 @@ void session_restart(struct session *s, const struct ice_credentials *local,
 /** Close for `reason` if it is open, and take it down. The session is gone after. */
 void session_end(struct session *s, enum transport_reason reason);
 
+/** The connection to this address is gone. The session may be gone after. */
+void session_on_lost(struct session *s, const struct net_addr *addr);
+
+/** The peer takes nothing from this connection any more. The session may be gone after. */
+void session_on_stuck(struct session *s, const struct net_addr *addr);
+
 /** Where its media goes; follows path changes. NULL while there is no socket for it. */
 struct worker_socket *session_socket(struct session *s);
 

@@ -15,6 +15,7 @@
 #include "server/publisher.h"
 #include "server/session.h"
 #include "server/worker_inner.h"
+#include "server/worker_tcp.h"
 
 enum {
 	MEDIA_RING_SLOTS = 8192,
@@ -49,6 +50,8 @@ bool worker_flush(struct worker *w, struct worker_socket *s)
 		return true;
 	status = egress_flush(s->egress, w->now_us);
 	note_failures(w, s);
+	if (!s->udp)
+		return true; /* connections keep what does not leave */
 	s->is_blocked = status != EGRESS_DONE;
 	loop_watch_set(s->watch,
 		       LOOP_READABLE | (status == EGRESS_BLOCKED ? (unsigned)LOOP_WRITABLE : 0));
@@ -62,6 +65,10 @@ struct worker_socket *worker_socket_for(struct worker *w, const struct net_path 
 	bool v4 = net_addr_is_v4(&path->remote);
 	struct worker_socket *wildcard = NULL;
 
+	if (path->remote.connection)
+		return worker_tcp_socket(w);
+	if (path->remote.port == 0)
+		return NULL; /* the connection that it was is lost */
 	for (unsigned i = 0; i < w->socket_count; i++) {
 		struct worker_socket *s = &w->sockets[i];
 		const struct net_addr *bound = udp_local(s->udp);
@@ -222,40 +229,46 @@ static void on_authentic_stranger(struct worker *w, struct plan *plan, const str
 		meet_again(w, session_ref_unpack(claim), path, slab);
 }
 
-/* STUN alone may come from an address nobody knows, and only if its integrity holds. */
-void worker_on_stranger(struct worker *w, const struct net_path *path, struct slab *slab,
-			uint64_t refused_by)
+struct plan *worker_vouch(struct worker *w, const struct net_addr *from, const uint8_t *bytes,
+			  size_t len)
 {
 	char pwd[ICE_PWD_MAX_BYTES + 1];
 	struct plan *plan;
 	const char *ufrag;
 	size_t ufrag_bytes;
 
-	if (!stun_is_message(slab->data, slab->len) ||
-	    !stun_peek_username(slab->data, slab->len, &ufrag, &ufrag_bytes)) {
+	if (!stun_is_message(bytes, len) || !stun_peek_username(bytes, len, &ufrag, &ufrag_bytes)) {
 		counter_add(&w->counters.strangers_not_stun, 1);
-		slab_put(w->pool, slab);
-		return;
+		return NULL;
 	}
-	if (!strangers_may_try(w->strangers, &path->remote, w->now_us)) {
+	if (!strangers_may_try(w->strangers, from, w->now_us)) {
 		counter_add(&w->counters.strangers_limited, 1);
-		slab_put(w->pool, slab);
-		return;
+		return NULL;
 	}
 	plan = directory_find(w->shared->directory, ufrag, ufrag_bytes, pwd);
-	if (plan && stun_check_integrity(slab->data, slab->len, pwd)) {
-		if (refused_by && atomic_load(&plan->claim) == refused_by)
-			slab_put(w->pool, slab); /* former credentials of the very same session */
-		else
-			on_authentic_stranger(w, plan, path, slab);
-	} else {
+	if (!plan || !stun_check_integrity(bytes, len, pwd)) {
 		counter_add(plan ? &w->counters.strangers_bad_integrity
 				 : &w->counters.strangers_unknown,
 			    1);
-		strangers_charge(w->strangers, &path->remote, w->now_us);
-		slab_put(w->pool, slab);
+		strangers_charge(w->strangers, from, w->now_us);
+		plan_unref(plan);
+		plan = NULL;
 	}
 	explicit_bzero(pwd, sizeof(pwd));
+	return plan;
+}
+
+/* STUN alone may come from an address nobody knows, and only if its integrity holds. */
+void worker_on_stranger(struct worker *w, const struct net_path *path, struct slab *slab,
+			uint64_t refused_by)
+{
+	struct plan *plan = worker_vouch(w, &path->remote, slab->data, slab->len);
+
+	if (!plan || (refused_by && atomic_load(&plan->claim) == refused_by))
+		slab_put(w->pool,
+			 slab); /* the latter: former credentials of the very same session */
+	else
+		on_authentic_stranger(w, plan, path, slab);
 	plan_unref(plan);
 }
 
@@ -450,6 +463,15 @@ static void wake_others(struct worker *w)
 	}
 }
 
+static void flush_sockets(struct worker *w)
+{
+	for (unsigned i = 0; i < w->socket_count; i++)
+		if (!w->sockets[i].is_blocked)
+			worker_flush(w, &w->sockets[i]);
+	if (w->tcp)
+		worker_flush(w, worker_tcp_socket(w));
+}
+
 static bool on_turn(void *arg)
 {
 	struct worker *w = arg;
@@ -461,9 +483,9 @@ static bool on_turn(void *arg)
 	more = drain_rings(w);
 	wake_others(w); /* they need not wait for our passes */
 	more |= run_passes(w);
-	for (unsigned i = 0; i < w->socket_count; i++)
-		if (!w->sockets[i].is_blocked)
-			worker_flush(w, &w->sockets[i]);
+	flush_sockets(w);
+	while (worker_tcp_bury(w))
+		flush_sockets(w);
 	slab_pool_flush(w->pool);
 	slab_pool_drain(w->pool);
 	worker_relieve_pool(w);
@@ -564,7 +586,7 @@ static int open_loop(struct worker *w)
 	if (!err)
 		err = loop_waker_open(w->loop, &w->waker, on_wake, w);
 	if (!err)
-		err = ticker_reserve(&w->ticker, 2);
+		err = ticker_reserve(&w->ticker, 3); /* housekeeping, starved sockets, TCP */
 	if (!err)
 		loop_on_turn(w->loop, on_turn, w);
 	return err;
@@ -632,6 +654,10 @@ int worker_create(struct worker **out, struct worker_shared *shared, unsigned in
 		if (err)
 			goto fail;
 	}
+	step = "TCP port";
+	err = worker_tcp_create(w);
+	if (err)
+		goto fail;
 	shared->team[index] = w;
 	*out = w;
 	return 0;
@@ -703,6 +729,7 @@ void worker_destroy(struct worker *w)
 	if (!w)
 		return;
 	worker_discard_letters(w);
+	worker_tcp_destroy(w);
 	if (w->pool)
 		slab_pool_drain(w->pool);
 	for (unsigned i = 0; i < WORKER_MAX_SOCKETS; i++) {

@@ -28,6 +28,23 @@ enum {
 	WORKER_LAG_SLOTS = 16,  /* powers of two of microseconds: the last is 16 ms and more */
 };
 
+/* Why a TCP connection was closed. */
+enum worker_tcp_cause {
+	WORKER_TCP_PEER,      /* by the peer */
+	WORKER_TCP_ERROR,     /* reset, or nothing was acknowledged any more */
+	WORKER_TCP_SESSION,   /* its session ended, or has newer addresses */
+	WORKER_TCP_STRANGER,  /* its first packet was no Binding request of a session's */
+	WORKER_TCP_REFUSED,   /* nobody serves that session, here or any more */
+	WORKER_TCP_OVERSIZED, /* what it sent were no frames */
+	WORKER_TCP_LATE,      /* no Binding request in time */
+	WORKER_TCP_CROWDED,   /* half open, and newer ones needed its place */
+	WORKER_TCP_LIMITED,   /* too many half open ones of its address */
+	WORKER_TCP_FULL,      /* WORKER_TCP_MAX, or no memory */
+	WORKER_TCP_IDLE,
+	WORKER_TCP_STUCK, /* the peer does not read */
+	WORKER_TCP_CAUSES,
+};
+
 /* Written by the worker, read by control. */
 struct worker_counters {
 	counter sessions, sessions_opened, viewers, branches, forwards, handshakes,
@@ -58,6 +75,10 @@ struct worker_counters {
 	counter egress_histogram[8];
 	counter socket_kernel_drops, socket_oversized, socket_pool_drops, socket_datagrams;
 	counter rcvbuf_bytes, sndbuf_bytes; /* the smallest of its sockets */
+	counter tcp_connections, tcp_half_open, tcp_bytes;
+	counter tcp_accepted, tcp_accept_failed, tcp_moved, tcp_closed[WORKER_TCP_CAUSES];
+	counter tcp_packets_in, tcp_pool_drops;
+	counter tcp_queue_drops, tcp_gone_drops; /* packets out: the peer is slow, or was gone */
 	counter slabs_in_use, slabs_high, slabs_capacity, slabs_exhausted, slabs_relieved,
 	    slabs_trimmed_bytes;
 	counter visit_slots[WORKER_VISIT_SLOTS]; /* packets a viewer got in one pass, log2 */
@@ -73,6 +94,10 @@ struct worker_shared {
 	struct directory *directory;
 	unsigned workers;
 	struct worker *team[STREAM_MAX_WORKERS];
+	bool has_tcp; /* connections are served: those of `tcp`, tcp_count addresses to listen on */
+	struct net_addr tcp[WORKER_MAX_SOCKETS];
+	unsigned tcp_count;
+	uint32_t tcp_connections; /* at most, on each worker */
 	/* Control's mailbox and how to wake it. */
 	struct mailbox *control;
 	struct loop_waker *control_waker;
@@ -109,5 +134,7 @@ static inline void worker_count_log2(counter *slots, unsigned count, uint64_t va
 const struct worker_counters *worker_counters(const struct worker *w);
 const char *worker_engine_name(const struct worker *w);
 bool worker_has_gso(const struct worker *w);
+/** Metric label. */
+const char *worker_tcp_cause_text(enum worker_tcp_cause cause);
 
 #endif

@@ -4,6 +4,7 @@
 #include "server/session.h"
 #include "server/start.h"
 #include "server/worker_inner.h"
+#include "server/worker_tcp.h"
 
 enum {
 	HOUSEKEEPING_US = 1000000,
@@ -54,6 +55,19 @@ void worker_relieve_pool(struct worker *w)
 
 /* --- numbers for control ------------------------------------------------------------------ */
 
+static void add_egress(struct egress_stats *sum, const struct egress_stats *e)
+{
+	sum->datagrams += e->datagrams;
+	sum->bytes += e->bytes;
+	sum->messages += e->messages;
+	sum->calls += e->calls;
+	sum->blocked += e->blocked;
+	sum->gso_refused += e->gso_refused;
+	sum->failed += e->failed;
+	for (unsigned k = 0; k < 8; k++)
+		sum->segments_histogram[k] += e->segments_histogram[k];
+}
+
 static void publish_sockets(struct worker *w)
 {
 	struct worker_counters *c = &w->counters;
@@ -61,18 +75,9 @@ static void publish_sockets(struct worker *w)
 	struct udp_stats in = { .rcvbuf_bytes = UINT32_MAX, .sndbuf_bytes = UINT32_MAX };
 
 	for (unsigned i = 0; i < w->socket_count; i++) {
-		const struct egress_stats *e = egress_stats(w->sockets[i].egress);
 		struct udp_stats u;
 
-		sum.datagrams += e->datagrams;
-		sum.bytes += e->bytes;
-		sum.messages += e->messages;
-		sum.calls += e->calls;
-		sum.blocked += e->blocked;
-		sum.gso_refused += e->gso_refused;
-		sum.failed += e->failed;
-		for (unsigned k = 0; k < 8; k++)
-			sum.segments_histogram[k] += e->segments_histogram[k];
+		add_egress(&sum, egress_stats(w->sockets[i].egress));
 		udp_stats(w->sockets[i].udp, &u);
 		in.datagrams += u.datagrams;
 		in.kernel_drops += u.kernel_drops;
@@ -83,6 +88,8 @@ static void publish_sockets(struct worker *w)
 		in.sndbuf_bytes =
 		    u.sndbuf_bytes < in.sndbuf_bytes ? u.sndbuf_bytes : in.sndbuf_bytes;
 	}
+	if (w->tcp)
+		add_egress(&sum, egress_stats(worker_tcp_socket(w)->egress));
 	counter_set(&c->egress_datagrams, sum.datagrams);
 	counter_set(&c->egress_bytes, sum.bytes);
 	counter_set(&c->egress_messages, sum.messages);

@@ -21,10 +21,11 @@
 
 struct branch;
 struct session;
+struct worker_tcp;
 
 struct worker_socket {
 	struct worker *worker;
-	struct udp_socket *udp;
+	struct udp_socket *udp; /* NULL: the egress leads to TCP connections */
 	struct egress *egress;
 	struct loop_watch *watch;
 	bool is_blocked; /* the kernel's buffer is full: nothing more until it is writable */
@@ -65,6 +66,7 @@ struct worker {
 	struct seal_engine *engine;
 	struct worker_socket sockets[WORKER_MAX_SOCKETS];
 	unsigned socket_count;
+	struct worker_tcp *tcp; /* NULL: no TCP port */
 	struct addrtable *addrs;
 	uint32_t forward_count; /* entries of it that name other workers */
 	struct strangers *strangers;
@@ -131,6 +133,12 @@ void worker_read_letters(struct worker *w);
 /** Letters that came after the thread had ended. */
 void worker_discard_letters(struct worker *w);
 void worker_tell_stopped(struct worker *w);
+
+/** Who vouches for STUN from an address without a session: the plan of its ufrag, if the plan's
+ *  password signed it. Else NULL, counted, and charged to the address.
+ *  @return with a reference for the caller */
+struct plan *worker_vouch(struct worker *w, const struct net_addr *from, const uint8_t *bytes,
+			  size_t len);
 
 /** A STUN request from an address without a session, or (refused_by: its packed session_ref) one
  *  that the address's session does not accept; takes over the slab. */

@@ -5,6 +5,7 @@
 #include "server/publisher.h"
 #include "server/session.h"
 #include "server/worker_inner.h"
+#include "server/worker_tcp.h"
 
 void worker_post(struct worker *w, struct letter *letter)
 {
@@ -106,6 +107,9 @@ static void read_letter(struct worker *w, struct letter *letter)
 	case LETTER_FORGET:
 		worker_drop_address(w, &letter->addr, letter->to);
 		return;
+	case LETTER_CONNECTION:
+		worker_tcp_on_moved(w, letter->connection, letter->to);
+		return;
 	case LETTER_STOP:
 		stop(w, (enum transport_reason)letter->reason);
 		return;
@@ -141,6 +145,8 @@ void worker_discard_letters(struct worker *w)
 			stream_unref(letter->stream);
 		if (letter->kind == LETTER_FEED)
 			feed_destroy(letter->feed);
+		if (letter->kind == LETTER_CONNECTION)
+			tcp_connection_destroy(letter->connection);
 		explicit_bzero(letter, sizeof(*letter)); /* there may be passwords in it */
 		free(letter);
 	}

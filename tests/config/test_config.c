@@ -49,6 +49,8 @@ Test(config, defaults_are_those_of_the_schema)
 	cr_assert_eq(c->udp.listen.count, 1);
 	cr_expect(c->udp.listen.items[0].is_both);
 	cr_expect_eq(c->udp.listen.items[0].port, 8189);
+	cr_expect(c->tcp.enabled);
+	cr_expect_eq(c->tcp.listen.count, 0, "as UDP");
 	cr_expect_eq(c->media.hold_min_viewers, 200);
 	cr_expect_eq(c->media.hold_us, 15000);
 	cr_expect_eq(c->media.slice_us, 1000);
@@ -106,7 +108,7 @@ static const struct {
 } wrong[] = {
 	{ "http:\n  listen: 127.0.0.1:1\n  bogus: 3\n",
 	  { "line 3", "unknown key http.bogus", "listen, cert, key" } },
-	{ "# x\nworker: 2\n", { "line 2", "unknown key worker", "http, udp, advertise" } },
+	{ "# x\nworker: 2\n", { "line 2", "unknown key worker", "http, udp, tcp, advertise" } },
 	{ "ice:\n  servers:\n    - url: stun:a\n      user: b\n",
 	  { "line 4", "unknown key ice.servers.user", "url, username, credential" } },
 	{ "workers: 1\nhttp: {open: true}\nworkers: 2\n", { "line 3", "workers is set twice" } },
@@ -133,6 +135,8 @@ static const struct {
 	{ "udp: {listen: ':1'}\n", { "line 1", "udp.listen", "a list of" } },
 	{ "udp: {listen: []}\n", { "line 1", "udp.listen must be a list" } },
 	{ "udp: {listen: [':5', ':5']}\n", { "udp.listen names :5 twice" } },
+	{ "tcp: {listen: [':5', ':5']}\n", { "tcp.listen names :5 twice" } },
+	{ "tcp: {listen: [':5'], enabled: false}\n", { "tcp.enabled is false" } },
 	{ "advertise: [0.0.0.0]\n", { "line 1", "advertise", "IP[:PORT]" } },
 	{ "advertise: ['192.0.2.1:0']\n", { "line 1", "advertise", "IP[:PORT]" } },
 	{ "limits: {trusted: [10.0.0.0/33]}\n", { "line 1", "limits.trusted", "IP[/BITS]" } },

@@ -91,6 +91,8 @@ class Relay:
         self.url = f"http://{found[1]}"
         self.udp_port = int(found[3])
         self.workers = int(found[4])
+        tcp = re.search(r" tcp=\S+:(\d+)", self.ready)
+        self.tcp_port = int(tcp[1]) if tcp else None
 
     def get(self, path):
         answer = request("GET", self.url + path)

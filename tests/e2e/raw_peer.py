@@ -258,3 +258,37 @@ class RawPeer:
 
     def close(self):
         self.socket.close()
+
+
+class TcpPeer(RawPeer):
+    """The same over one connection to the relay's TCP port: each packet behind two bytes of length."""
+
+    def __init__(self, relay, kind, stream="x"):
+        super().__init__(relay, kind, stream)
+        self.socket.close()
+        self.connect_socket()
+
+    def connect_socket(self):
+        self.socket = socket.create_connection(("127.0.0.1", self.relay.tcp_port), 20)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.read = b""
+        return self
+
+    def send(self, datagram, to=None):
+        assert to is None
+        self.socket.sendall(struct.pack("!H", len(datagram)) + datagram)
+
+    def receive(self, limit_s=1.0):
+        """The next packet, or None: nothing in time. Raises when the relay has closed."""
+        end = time.monotonic() + limit_s
+        while True:
+            if len(self.read) >= 2 and len(self.read) >= 2 + (n := struct.unpack("!H", self.read[:2])[0]):
+                packet, self.read = self.read[2:2 + n], self.read[2 + n:]
+                return packet
+            left = max(end - time.monotonic(), 0)
+            if not select.select([self.socket], [], [], left)[0]:
+                return None
+            more = self.socket.recv(65536)
+            if not more:
+                raise ConnectionResetError("closed by the relay")
+            self.read += more

@@ -147,6 +147,7 @@ Test(sdpfrag, takes_what_is_at_a_limit_and_refuses_one_more)
 Test(sdpfrag, writes_the_reply_to_a_restart)
 {
 	static const struct sdp_address candidates[] = {
+		{ .family = 4, .transport = SDP_TCP, .ip = { 192, 0, 2, 1 }, .port = 443 },
 		{ .family = 6, .ip = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 }, .port = 8189 },
 		{ .family = 4, .ip = { 192, 0, 2, 1 }, .port = 8189 },
 	};
@@ -156,24 +157,26 @@ Test(sdpfrag, writes_the_reply_to_a_restart)
 		.mid = "audio0",
 		.media = "audio",
 		.candidates = candidates,
-		.candidate_count = 2,
+		.candidate_count = 3,
 	};
 	char out[SDPFRAG_REPLY_BYTES];
 	struct sdpfrag f;
 	int len = sdpfrag_write_reply(&reply, out, sizeof(out));
 
 	cr_assert_gt(len, 0);
-	cr_expect_str_eq(out, "a=ice-lite\r\n"
-			      "a=ice-options:trickle\r\n"
-			      "a=ice-ufrag:relayufrag\r\n"
-			      "a=ice-pwd:abcdefghijklmnopqrstuvwx\r\n"
-			      "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\n"
-			      "a=mid:audio0\r\n"
-			      "a=candidate:1 1 udp 2130706431 192.0.2.1 8189 typ host\r\n"
-			      "a=candidate:2 1 udp 2130706175 2001:db8::1 8189 typ host\r\n"
-			      "a=end-of-candidates\r\n");
+	cr_expect_str_eq(out,
+			 "a=ice-lite\r\n"
+			 "a=ice-options:trickle\r\n"
+			 "a=ice-ufrag:relayufrag\r\n"
+			 "a=ice-pwd:abcdefghijklmnopqrstuvwx\r\n"
+			 "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\n"
+			 "a=mid:audio0\r\n"
+			 "a=candidate:1 1 udp 2130706431 192.0.2.1 8189 typ host\r\n"
+			 "a=candidate:2 1 udp 2130706175 2001:db8::1 8189 typ host\r\n"
+			 "a=candidate:3 1 tcp 1520434687 192.0.2.1 443 typ host tcptype passive\r\n"
+			 "a=end-of-candidates\r\n");
 	cr_assert_eq(sdpfrag_parse(&f, out, (size_t)len, NULL), SDP_OK, "it reads what it writes");
-	cr_expect_eq(f.candidate_count, 2);
+	cr_expect_eq(f.candidate_count, 2, "TCP of a client's is of no use to us");
 	cr_expect_eq(sdpfrag_write_reply(&reply, out, (size_t)len), -ENOSPC);
 	cr_expect_eq(sdpfrag_write_reply(&reply, out, (size_t)len + 1), len);
 }

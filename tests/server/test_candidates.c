@@ -66,3 +66,29 @@ Test(candidates, only_private_ones_are_noticed)
 	cr_assert_eq(candidates_collect(&c, config, bound, 2), 0);
 	cr_expect(c.is_private_only);
 }
+
+Test(candidates, those_of_the_tcp_port_stand_behind_and_are_their_own)
+{
+	net_addr_parse(&bound[0], "127.0.0.1:5000");
+	cr_assert_eq(candidates_collect(&c, config, bound, 1), 0);
+	cr_assert_eq(candidates_add_tcp(&c, config, bound, 1), 0);
+	cr_assert_eq(c.count, 2, "the same address and port, by another protocol");
+	cr_expect_eq(c.items[0].transport, SDP_UDP);
+	cr_expect_eq(c.items[1].transport, SDP_TCP);
+	cr_expect_eq(c.items[1].port, 5000);
+	cr_assert_eq(candidates_add_tcp(&c, config, bound, 0), 0);
+	cr_expect_eq(c.count, 2, "without a TCP port there are none");
+}
+
+Test(candidates, advertised_addresses_stand_for_both_protocols)
+{
+	struct net_addr tcp;
+
+	load("advertise: [198.51.100.7, \"198.51.100.8:9999\"]\n");
+	net_addr_parse(&tcp, "0.0.0.0:443");
+	cr_assert_eq(candidates_collect(&c, config, bound, 2), 0);
+	cr_assert_eq(candidates_add_tcp(&c, config, &tcp, 1), 0);
+	cr_assert_eq(c.count, 4);
+	cr_expect(c.items[2].transport == SDP_TCP && c.items[2].port == 443);
+	cr_expect(c.items[3].transport == SDP_TCP && c.items[3].port == 9999);
+}
