@@ -28,7 +28,8 @@ struct nack {
 	struct nack_stats stats;
 	uint64_t next_due_us; /* no gap is due earlier */
 	uint32_t answer_us;
-	uint16_t newest; /* valid once started */
+	uint32_t reorder_us; /* wait now: at most the configured one */
+	uint16_t newest;     /* valid once started */
 	uint16_t count;
 	bool is_started;
 	struct gap gaps[];
@@ -48,6 +49,7 @@ int nack_create(struct nack **out, const struct nack_config *config)
 		return -ENOMEM;
 	n->config = *config;
 	n->next_due_us = UINT64_MAX;
+	n->reorder_us = config->reorder_us;
 	*out = n;
 	return 0;
 }
@@ -102,6 +104,23 @@ static void remove_at(struct nack *n, size_t at, size_t count)
 		n->next_due_us = UINT64_MAX;
 }
 
+/* What comes by itself tells how long to wait; what had to be repaired, that waiting was in vain. */
+static void follow_reordering(struct nack *n, const struct gap *g, uint64_t now_us)
+{
+	uint32_t late_us = ((uint32_t)now_us - g->noticed_us) / 4 * 5;
+	/* Sooner than a repair can come. */
+	bool is_by_itself =
+	    g->tries == 0 || (g->tries == 1 && (uint32_t)now_us - g->at_us < n->config.rtt_us / 2);
+
+	if (!is_by_itself)
+		late_us = n->reorder_us - n->reorder_us / 8;
+	else if (late_us < n->reorder_us)
+		return;
+	if (late_us < NACK_REORDER_MIN_US)
+		late_us = NACK_REORDER_MIN_US;
+	n->reorder_us = late_us < n->config.reorder_us ? late_us : n->config.reorder_us;
+}
+
 /* A missing number came after all. */
 static void on_late(struct nack *n, uint16_t seq, uint64_t now_us)
 {
@@ -123,6 +142,7 @@ static void on_late(struct nack *n, uint16_t seq, uint64_t now_us)
 		n->stats.recovered++;
 	else
 		n->stats.reordered++;
+	follow_reordering(n, &n->gaps[low], now_us);
 	remove_at(n, low, 1);
 }
 
@@ -131,7 +151,7 @@ static void add_gaps(struct nack *n, uint16_t first, size_t count, uint64_t now_
 {
 	size_t cap = n->config.max_missing;
 	size_t skipped = count > cap ? count - cap : 0;
-	uint64_t due_us = now_us + n->config.reorder_us;
+	uint64_t due_us = now_us + n->reorder_us;
 
 	n->stats.missing += count;
 	n->stats.given_up += skipped;

@@ -1,7 +1,7 @@
 /* media/nack.h - which RTP packets of one SSRC are missing, and when to ask for them.
  *
- * A gap is first asked for when it has outlived ordinary reordering: after reorder_us, or once
- * NACK_REORDER_PKTS later packets came. Then again each round trip, until it arrives, was asked for
+ * A gap is first asked for when it has outlived ordinary reordering: after reorder_us at first, then
+ * as late as packets have been seen to come by themselves, or once NACK_REORDER_PKTS later ones came. Then again each round trip, until it arrives, was asked for
  * NACK_MAX_TRIES times, or is older than max_age_us.
  *
  * Source:  RFC 4585 section 6.2.1 (generic NACK); sequence order as RFC 3550 A.1.
@@ -16,10 +16,12 @@
 #include <stdint.h>
 
 enum {
-	NACK_WINDOW_PKTS = 512,     /* a larger jump is no loss but a restart */
-	NACK_MAX_TRIES = 10,        /* requests per packet, then it is given up */
-	NACK_REORDER_PKTS = 16,     /* so many behind the newest, a packet is no longer reordered */
-	NACK_MIN_RETRY_US = 20000,  /* floor of the spacing, whatever the round trip */
+	NACK_WINDOW_PKTS = 512, /* a larger jump is no loss but a restart */
+	NACK_MAX_TRIES = 10,    /* requests per packet, then it is given up */
+	NACK_REORDER_MIN_US =
+	    1000,                  /* least wait, where all that was asked for had to be repaired */
+	NACK_REORDER_PKTS = 16,    /* so many behind the newest, a packet is no longer reordered */
+	NACK_MIN_RETRY_US = 20000, /* floor of the spacing, whatever the round trip */
 	NACK_MAX_RETRY_US = 500000, /* ceiling, so that a wrong round trip does not silence us */
 };
 
@@ -27,7 +29,7 @@ struct nack;
 
 struct nack_config {
 	uint32_t rtt_us;     /* first guess, above 0 */
-	uint32_t reorder_us; /* wait before the first request; 0: ask at once */
+	uint32_t reorder_us; /* longest wait before the first request; 0: ask at once, always */
 	uint32_t max_age_us; /* since noticed missing; later the packet has no use; above 0 */
 	uint16_t
 	    max_missing; /* tracked at once, 1..NACK_WINDOW_PKTS; beyond, the oldest is given up */

@@ -48,7 +48,7 @@ void round_trip_on_repair(struct round_trip *r, uint32_t took_us, uint64_t now_u
 
 uint32_t round_trip_patience_us(const struct round_trip *r)
 {
-	uint32_t slack_us = 4 * r->deviation_us;
+	uint32_t slack_us = 2 * r->deviation_us;
 
 	if (r->smoothed_us == 0)
 		return 0;

@@ -301,3 +301,48 @@ Test(nack, random_loss_keeps_the_rules, .timeout = 30)
 	cr_expect_gt(stats.recovered, 100);
 	cr_expect_gt(stats.reordered, 100);
 }
+
+/* One packet in each round is missing; @return how long after the next one it is asked for. */
+static uint64_t wait_us(uint16_t *seq, uint64_t *now_us)
+{
+	uint16_t seqs[4];
+	uint64_t from_us = *now_us;
+
+	nack_on_packet(n, *seq, from_us);
+	nack_on_packet(n, (uint16_t)(*seq + 2), from_us);
+	*now_us = nack_deadline_us(n);
+	cr_assert_eq(nack_poll(n, *now_us, seqs, 4), 1);
+	*seq = (uint16_t)(*seq + 2);
+	return *now_us - from_us;
+}
+
+Test(nack, waits_as_long_as_reordering_takes_here)
+{
+	uint64_t now_us = 0, waited_us = REORDER_US;
+	uint16_t seq = 65500;
+
+	/* Nothing ever comes by itself: waiting is in vain. */
+	for (unsigned i = 0; i < 40; i++) {
+		uint64_t us = wait_us(&seq, &now_us);
+
+		cr_expect_leq(us, waited_us);
+		waited_us = us;
+		now_us += RTT_US - 1000;
+		nack_on_packet(n, (uint16_t)(seq - 1), now_us);
+	}
+	cr_expect_eq(waited_us, NACK_REORDER_MIN_US);
+	/* It came by itself after all, since no repair is that quick. */
+	(void)wait_us(&seq, &now_us);
+	now_us += 5000;
+	nack_on_packet(n, (uint16_t)(seq - 1), now_us);
+	waited_us = wait_us(&seq, &now_us);
+	cr_expect_geq(waited_us, 6000);
+	cr_expect_leq(waited_us, 9000);
+	nack_on_packet(n, (uint16_t)(seq - 1), now_us + RTT_US);
+	/* Never longer than configured. */
+	nack_on_packet(n, (uint16_t)(seq + 2), now_us);
+	nack_on_packet(n, (uint16_t)(seq + 1), now_us + 3 * REORDER_US);
+	seq = (uint16_t)(seq + 2);
+	now_us += 3 * REORDER_US;
+	cr_expect_eq(wait_us(&seq, &now_us), REORDER_US);
+}
