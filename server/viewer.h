@@ -45,7 +45,7 @@ struct viewer {
 	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
 	uint64_t report_due_us;
 	uint32_t reports; /* sent so far */
-	uint32_t rtt_us;
+	uint32_t rtt_us;  /* the shortest of late */
 	struct reference_times reference_times;
 };
 

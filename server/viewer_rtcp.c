@@ -10,6 +10,7 @@
 
 enum {
 	RTCP_BYTES = 600,
+	ROUND_TRIP_RISE_DIVISOR = 16,
 	NACKS_PER_PACKET = 256, /* numbers of one RTCP packet that are looked at */
 };
 
@@ -97,6 +98,16 @@ void viewer_say_bye(struct viewer *v)
 
 /* --- RTCP from the viewer ---------------------------------------------------------------- */
 
+/* Repeats are spaced by the round trip as it is without queues: a spacing above it would refuse the
+ * requests of viewers who know it better. */
+static void follow_round_trip(struct viewer *v, uint32_t rtt_us)
+{
+	if (v->rtt_us == 0 || rtt_us < v->rtt_us)
+		v->rtt_us = rtt_us;
+	else
+		v->rtt_us += (rtt_us - v->rtt_us) / ROUND_TRIP_RISE_DIVISOR;
+}
+
 static void on_report(struct viewer *v, const struct rtcp_report *r)
 {
 	struct plan_stats *stats = &v->session->plan->stats;
@@ -106,7 +117,7 @@ static void on_report(struct viewer *v, const struct rtcp_report *r)
 		if (!v->tracks[i].templates || v->tracks[i].ssrc != r->ssrc)
 			continue;
 		if (r->last_sr && reports_rtt(r, wall_ntp(), &rtt_us)) {
-			v->rtt_us = rtt_us;
+			follow_round_trip(v, rtt_us);
 			counter_set(&stats->rtt_us, rtt_us);
 		}
 		if (i == MEDIA_VIDEO || !v->tracks[MEDIA_VIDEO].templates) {
