@@ -277,6 +277,8 @@ static void on_datagram(struct kit_peer *peer, const struct kit_datagram *d)
 	uint64_t index = 0;
 	enum transport_verdict verdict;
 
+	if (peer->is_deaf)
+		return;
 	memcpy(bytes, d->bytes, len);
 	verdict =
 	    transport_on_datagram(peer->transport, peer->plane->now_us, &path, bytes, &len, &index);

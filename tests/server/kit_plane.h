@@ -82,7 +82,8 @@ struct kit_peer {
 	char id[REGISTRY_ID_BYTES], etag[REGISTRY_ETAG_BYTES];
 	enum registry_status status;
 	uint64_t due_us;
-	bool is_connected, is_closed, is_mute; /* mute: nothing of it reaches the relay */
+	bool is_connected, is_closed, is_mute,
+	    is_deaf; /* nothing of it reaches the relay; nor it */
 	enum transport_reason reason;
 
 	/* A publisher's next numbers. */
