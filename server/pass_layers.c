@@ -195,9 +195,12 @@ static bool send_late(struct viewer *v, unsigned encoding)
 
 	while ((slab = history_next_late(h, &seen, cursor)) != NULL) {
 		if (numbering_find_index(&l->numbering, (uint8_t)encoding,
-					 packet_of_const(slab)->index, &place) &&
-		    !pass_send_packet(v, t, slab, &place))
-			return false;
+					 packet_of_const(slab)->index, &place)) {
+			if (!pass_send_packet(v, t, slab, &place))
+				return false;
+			resend_note(&t->resend, (uint16_t)place.number,
+				    v->session->worker->now_us, v->rtt_us);
+		}
 		l->late_seen[encoding] = seen;
 	}
 	l->late_seen[encoding] = seen;
