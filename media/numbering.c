@@ -108,8 +108,9 @@ void numbering_init(struct numbering *n, uint64_t first_number)
 	n->target = NUMBERING_ALL;
 }
 
-/* Remember what the next change has to go on from. */
-static void note_sent(struct numbering *n, const struct media_packet *p, const struct ids *ids)
+/* Remember what the next change has to go on from. What is left out counts too: something missing before
+ * it may still come, and take the ids in between. */
+static void note_newest(struct numbering *n, const struct media_packet *p, const struct ids *ids)
 {
 	uint32_t timestamp = p->timestamp + n->shift.timestamp;
 
@@ -147,7 +148,7 @@ void numbering_adopt(struct numbering *n, uint8_t encoding, uint64_t first_index
 	if (!newest)
 		return;
 	read_ids(newest, &ids);
-	note_sent(n, packet_of_const(newest), &ids);
+	note_newest(n, packet_of_const(newest), &ids);
 }
 
 void numbering_switch(struct numbering *n, uint8_t encoding, uint8_t target)
@@ -222,7 +223,7 @@ void numbering_take(struct numbering *n, const struct slab *s, struct numbering_
 			begin_run(n, p->index);
 		n->next_number++;
 		n->cursor = p->index;
-		note_sent(n, p, &ids);
+		note_newest(n, p, &ids);
 		n->has_dropped = false;
 	}
 	place_in(run_at(n, n->run_count - 1), p->index, out);
@@ -250,6 +251,7 @@ void numbering_drop(struct numbering *n, const struct slab *s)
 	if (ids.is_closing && ids.has_picture &&
 	    (!n->has_dropped || n->dropped_picture != ids.picture))
 		n->shift.picture--;
+	note_newest(n, p, &ids);
 	n->cursor = p->index;
 	n->is_open = false;
 	n->has_dropped = true;

@@ -64,7 +64,7 @@ struct numbering {
 	uint8_t encoding, target;
 	struct numbering_shift shift; /* of the next run */
 
-	/* The newest packet sent, as sent. */
+	/* The newest packet sent, as sent, or left out, as it would have been. */
 	bool has_sent, has_picture, has_tl0, has_frame;
 	uint8_t tl0;
 	uint16_t picture, frame;

@@ -40,7 +40,8 @@ static bool is_fresh(const struct viewer *v, const struct media_packet *keyframe
 					 came_us + FRESH_AGE_US >= v->session->worker->now_us);
 }
 
-/* Is the picture that was begun sent to its end, or will never be? */
+/* Is the picture that was begun sent to its end? Where its end may be missing, what follows is sent
+ * first: so the missing packets get numbers, under which they can still come. */
 static bool is_between_pictures(struct viewer *v)
 {
 	const struct viewer_layers *l = v->layers;
@@ -49,7 +50,18 @@ static bool is_between_pictures(struct viewer *v)
 	if (l->has_ended || !l->has_seen)
 		return true;
 	next = history_next(lane_of(v, l->encoding)->history, v->tracks[MEDIA_VIDEO].cursor);
-	return next && packet_of_const(next)->timestamp != l->seen_timestamp;
+	return next && packet_of_const(next)->timestamp != l->seen_timestamp &&
+	       packet_of_const(next)->index == v->tracks[MEDIA_VIDEO].cursor + 1;
+}
+
+/* Parameter sets travel in packets of their own ahead of the picture. Where one may be missing, it is
+ * waited for: the publisher is asked for it already. */
+static bool may_lack_beginning(const struct history *h, uint64_t first)
+{
+	const struct media_packet *p = packet_of_const(history_get(h, first));
+
+	return (p->codec == CODEC_H264 || p->codec == CODEC_H265) &&
+	       history_is_missing(h, first - 1);
 }
 
 static void begin_encoding(struct viewer *v, const struct history *h, uint64_t first)
@@ -110,17 +122,21 @@ static bool follow_goal(struct viewer *v)
 	if (v->tracks[MEDIA_VIDEO].is_started && !l->is_paused && !is_between_pictures(v) &&
 	    waited_us < PICTURE_PATIENCE_US)
 		return false;
-	begin_encoding(v, h, start_of_frame(h, keyframe, 0));
+	first = start_of_frame(h, keyframe, 0);
+	if (may_lack_beginning(h, first))
+		return false;
+	begin_encoding(v, h, first);
 	return true;
 }
 
 /* --- changes of target ------------------------------------------------------------------- */
 
-static void follow_target(struct viewer_layers *l, const struct media_packet *p,
-			  bool begins_picture)
+static void follow_target(struct viewer_layers *l, const struct media_packet *p, bool is_new)
 {
 	unsigned from = l->target % LAYERS_TARGETS; /* NUMBERING_ALL: as the highest */
 	bool is_entry = packet_has(p, PACKET_FRAME_START) || packet_has(p, PACKET_KEYFRAME);
+	/* What is missing before it may be its beginning. */
+	bool begins_picture = is_new && (is_entry || p->index == l->numbering.cursor + 1);
 
 	if (l->goal.encoding != l->encoding || l->goal.target == l->target || l->goal.is_paused)
 		return;

@@ -7,8 +7,9 @@
 #include "server/publisher.h"
 
 enum {
-	/* How long a target of the same encoding waits for a picture with which it may be begun, before
-	 * a key frame is asked for: streams with temporal layers have such pictures often. */
+	/* How long another frame rate of the same encoding waits for a picture with which it may be
+	 * begun, before a key frame is asked for: streams with temporal layers have such pictures
+	 * often. Upper spatial layers are begun with key frames. */
 	SWITCH_PATIENCE_US = 500000,
 	ADOPT_BACK_PKTS = 64, /* how far back the last packet sent is looked for */
 };

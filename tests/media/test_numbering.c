@@ -319,6 +319,28 @@ Test(numbering, what_is_forgotten_is_unknown)
 	cr_expect_eq(place.index, nth(0, 2 * NUMBERING_RUNS).index);
 }
 
+Test(numbering, what_may_still_come_before_a_switch_has_ids_of_its_own)
+{
+	struct facts f[5];
+	struct facts other = nth(1, 5);
+	struct numbering_place late, place;
+
+	for (unsigned i = 0; i < 5; i++)
+		f[i] = nth(0, i);
+	numbering_init(&n, FIRST_NUMBER);
+	numbering_switch(&n, 0, 0);
+	take(&f[0]);
+	numbering_drop(&n, vp8(&f[1])); /* 2 is missing */
+	numbering_drop(&n, vp8(&f[3]));
+	numbering_switch(&n, 1, 0);
+	place = take(&other);
+	cr_assert(numbering_find_index(&n, 0, f[2].index, &late));
+	cr_expect_eq(picture_sent(&f[2], &late.shift), f[0].picture + 1);
+	cr_expect_eq(picture_sent(&other, &place.shift), f[0].picture + 2);
+	cr_expect_eq((uint8_t)(f[2].tl0 + late.shift.tl0), f[0].tl0 + 1);
+	cr_expect_eq((uint8_t)(other.tl0 + place.shift.tl0), f[0].tl0 + 2);
+}
+
 Test(numbering, descriptor_frame_numbers_continue_too)
 {
 	struct facts a = nth(0, 10), b = nth(1, 11);

@@ -8,15 +8,12 @@
 
 enum { ASK_AGAIN_US = 40000, ASKS = 64 };
 
-struct kit_decoder *kit_decoder_create(struct kit_peer *viewer, unsigned loss_percent,
-				       uint64_t seed)
+struct kit_decoder *kit_decoder_create(struct kit_peer *viewer)
 {
 	struct kit_decoder *d = calloc(1, sizeof(*d));
 
 	assert(d);
 	d->viewer = viewer;
-	d->loss_percent = loss_percent;
-	d->seed = seed;
 	d->seen = calloc(KIT_SEEN, sizeof(*d->seen));
 	assert(d->seen);
 	return d;
@@ -93,8 +90,9 @@ static bool begin_frame(struct kit_decoder *d, const struct kit_packet *k, const
 	else if (!is_upper && f->spatial_id != 0)
 		fail(d, "begins with spatial layer %u", f->spatial_id);
 	else if (f->reference && !is_decoded(d, f->spatial_id, f->reference))
-		fail(d, "%lu/%u layer %u.%u refers to %lu", (unsigned long)f->picture, f->encoding,
-		     f->spatial_id, f->temporal_id, (unsigned long)f->reference - 1);
+		fail(d, "%lu/%u layer %u.%u refers to %lu back", (unsigned long)f->picture,
+		     f->encoding, f->spatial_id, f->temporal_id,
+		     (unsigned long)(f->order - f->reference));
 	if (d->error[0] || is_upper)
 		return !d->error[0];
 	if (f->is_key) {
@@ -150,7 +148,7 @@ static void decode(struct kit_decoder *d, const struct kit_packet *k)
 	else if (k->marker && f->part + 1 != f->parts)
 		fail(d, "a marker in the middle");
 	if (f->part + 1 == f->parts)
-		d->decoded[f->spatial_id][(f->picture + 1) % KIT_DECODED] = f->picture + 1;
+		d->decoded[f->spatial_id][f->order % KIT_DECODED] = f->order;
 	d->last = f;
 	d->is_open = true;
 	if (k->marker)
@@ -164,12 +162,6 @@ static void take(struct kit_decoder *d, const struct kit_packet *k)
 	uint64_t index = k->is_rtx ? rtp_seq_unwrap(d->newest, k->osn) : k->index;
 	struct kit_seen *s;
 
-	if (kit_dice(&d->seed, 100) < d->loss_percent && d->has_first) {
-		d->losses++;
-		if (!k->is_rtx && index > d->newest)
-			d->newest = index;
-		return;
-	}
 	if (!d->has_first) {
 		d->has_first = true;
 		d->next = d->newest = index;

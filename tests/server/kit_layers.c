@@ -65,7 +65,8 @@ static void append_groups(const struct kit_layers *l, char *text)
 {
 	append(text, "a=ssrc-group:SIM");
 	for (unsigned e = 0; e < l->config.encodings; e++)
-		append(text, " %u", l->encodings[e].ssrc);
+		append(text, " %u",
+		       l->encodings[l->config.by_both ? l->config.encodings - 1 - e : e].ssrc);
 	append(text, "\r\n");
 	for (unsigned e = 0; e < l->config.encodings; e++) {
 		const struct kit_encoding *c = &l->encodings[e];
@@ -103,9 +104,9 @@ static void edit_offer(void *arg, char *text)
 			"96 H264/90000\r\na=fmtp:96 level-asymmetry-allowed=1;packetization-mode=1;"
 			"profile-level-id=42e01f\r\n");
 	cut_lines(text, "a=ssrc");
-	if (l->config.by_ssrc)
+	if (l->config.by_ssrc || l->config.by_both)
 		append_groups(l, text);
-	else if (l->config.encodings > 1)
+	if (l->config.encodings > 1 && !l->config.by_ssrc)
 		append_rids(l, text);
 }
 
@@ -293,7 +294,7 @@ static void set_layer(const struct kit_layers *l, const struct kit_encoding *c, 
 
 	f->temporal_id = ids[l->config.temporal][at];
 	f->is_key = c->since_key == 0;
-	f->reference = f->is_key ? 0 : f->picture - back[l->config.temporal][at] + 1;
+	f->reference = f->is_key ? 0 : f->order - back[l->config.temporal][at];
 	f->is_synced = f->temporal_id > 0 && !(l->config.temporal == 3 && at == 3);
 }
 
@@ -324,6 +325,7 @@ static void send_encoding(struct kit_layers *l, unsigned encoding)
 	c->since_key = c->wants_key ? 0 : c->since_key + 1;
 	c->keyframes += c->wants_key;
 	c->wants_key = false;
+	f.order = ++c->order;
 	set_layer(l, c, &f);
 	f.picture_id = ++c->picture_id & 0x7fff;
 	c->tl0 = (uint8_t)(c->tl0 + (f.temporal_id == 0));

@@ -25,6 +25,7 @@ struct kit_layers_config {
 	unsigned encodings;     /* 1: no simulcast is offered */
 	unsigned spatial, temporal;
 	bool by_ssrc;     /* an SSRC group, and no rids */
+	bool by_both;     /* rids, and an SSRC group in another order */
 	bool is_reversed; /* the offer names the smallest first */
 	unsigned loss_percent;
 	unsigned worker;
@@ -33,7 +34,8 @@ struct kit_layers_config {
 /* What a packet is. */
 struct kit_fact {
 	uint64_t picture;   /* of the publisher: the same instant in all encodings */
-	uint64_t reference; /* the picture of this layer that it needs, plus 1; 0: none */
+	uint64_t order;     /* among the pictures of its encoding, from 1 */
+	uint64_t reference; /* the order of the picture that it needs; 0: none */
 	uint64_t index;     /* its sequence number, extended */
 	uint32_t timestamp;
 	uint16_t picture_id;
@@ -47,7 +49,8 @@ struct kit_fact {
 struct kit_encoding {
 	uint32_t ssrc, rtx_ssrc, timestamp_base;
 	uint64_t next_index, next_rtx;
-	uint64_t since_key; /* pictures */
+	uint64_t order;     /* pictures sent */
+	uint64_t since_key; /* likewise */
 	uint16_t picture_id;
 	uint8_t tl0;
 	bool is_silent, wants_key;
@@ -99,10 +102,8 @@ struct kit_seen {
 
 struct kit_decoder {
 	struct kit_peer *viewer;
-	unsigned loss_percent;  /* on its way to the viewer */
 	bool may_skip_pictures; /* picture ids may have gaps: of layers lost before the relay */
-	uint64_t seed;
-	size_t taken; /* of the viewer's packets */
+	size_t taken;           /* of the viewer's packets */
 	bool has_first;
 	uint64_t next, newest; /* indices: next to decode, newest that came */
 	struct kit_seen *seen; /* by index */
@@ -113,19 +114,18 @@ struct kit_decoder {
 	uint32_t timestamp;
 	uint16_t picture_id;
 	uint8_t tl0;
-	/* Pictures decoded since the key frame, by spatial layer: picture + 1. */
+	/* Pictures decoded since the key frame, by spatial layer: their order. */
 	uint64_t decoded[4][KIT_DECODED];
 
 	/* What was counted. */
-	unsigned pictures, keyframes, switches, losses, paddings;
+	unsigned pictures, keyframes, switches, paddings;
 	unsigned of_encoding[KIT_ENCODINGS], of_spatial[4], of_temporal[3];
 	uint64_t newest_us;  /* when the newest picture was complete */
 	uint64_t longest_us; /* between two of them */
 	char error[256];     /* the first thing that could not be decoded; "" so far */
 };
 
-struct kit_decoder *kit_decoder_create(struct kit_peer *viewer, unsigned loss_percent,
-				       uint64_t seed);
+struct kit_decoder *kit_decoder_create(struct kit_peer *viewer);
 void kit_decoder_destroy(struct kit_decoder *d);
 
 /** Take what came, decode what is complete, ask again for what is missing. */

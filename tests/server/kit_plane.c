@@ -332,6 +332,17 @@ static bool run_peers(struct kit_plane *p)
 	return any;
 }
 
+static bool is_lost(struct kit_peer *peer)
+{
+	if (peer->loss_percent == 0)
+		return false;
+	peer->loss_seed = peer->loss_seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	if ((peer->loss_seed >> 33) % 100 >= peer->loss_percent)
+		return false;
+	peer->lost++;
+	return true;
+}
+
 static bool deliver(struct kit_plane *p)
 {
 	const struct kit_datagram *d;
@@ -341,7 +352,8 @@ static bool deliver(struct kit_plane *p)
 		for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 			if (!peer->transport || !net_addr_is_equal(&peer->addr, &d->path.remote))
 				continue;
-			on_datagram(peer, d);
+			if (!is_lost(peer))
+				on_datagram(peer, d);
 			break;
 		}
 	}

@@ -94,6 +94,8 @@ struct kit_peer {
 	uint16_t picture_id;
 
 	/* What came. */
+	unsigned loss_percent, lost; /* of datagrams that the relay sends it */
+	uint64_t loss_seed;
 	struct kit_packet *packets;
 	size_t packet_count, packet_cap;
 	uint64_t verdicts[TRANSPORT_VERDICTS];
