@@ -80,8 +80,11 @@ bool viewer_needs_keyframe(const struct viewer *v)
 static void wait_for_goal(struct viewer *v)
 {
 	const struct viewer_layers *l = v->layers;
+	bool is_upper = l->goal.target != VIEWER_TOP &&
+			l->goal.target / LAYERS_ROW > l->target / LAYERS_ROW &&
+			!(l->complete >> l->goal.target & 1);
 	bool is_late = l->goal.target != l->target &&
-		       v->session->worker->now_us >= l->goal_us + SWITCH_PATIENCE_US;
+		       (is_upper || v->session->worker->now_us >= l->goal_us + SWITCH_PATIENCE_US);
 
 	if (v->tracks[MEDIA_VIDEO].is_undecided)
 		return; /* it may need none */
