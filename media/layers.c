@@ -13,6 +13,7 @@
 
 #include "media/packet.h"
 #include "media/vp9.h"
+#include "pool/bytes.h"
 
 enum {
 	ROW_MASK = (1 << LAYERS_ROW) - 1,
@@ -418,8 +419,7 @@ static enum dd_verdict on_descriptor(struct layers *l, struct slab *s, struct dd
 {
 	struct media_packet *p = packet_of(s);
 	const uint8_t *bytes = s->data + p->descriptor_offset;
-	uint16_t number = p->descriptor_bytes >= DD_MIN_BYTES ? (uint16_t)(bytes[1] << 8 | bytes[2])
-							      : l->now.since;
+	uint16_t number = p->descriptor_bytes >= DD_MIN_BYTES ? be16_read(bytes + 1) : l->now.since;
 	struct described *d = described_for(l, number);
 	struct dd_structure *known = &d->structure;
 	struct dd_structure fresh;
