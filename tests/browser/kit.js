@@ -110,7 +110,8 @@ function keepConnections() {
 	};
 }
 
-async function browse(url) {
+// `prepare(arg)`, if any, runs in the page before its own scripts.
+async function browse(url, prepare, arg) {
 	let chromium;
 	try {
 		({ chromium } = require("playwright-core"));
@@ -136,6 +137,8 @@ async function browse(url) {
 	page.on("console", (message) => consoles.push(`${where}: ${message.text()}`));
 	page.on("pageerror", (error) => consoles.push(`${where}: ${error.message}`));
 	await page.addInitScript(keepConnections);
+	if (prepare)
+		await page.addInitScript(prepare, arg);
 	await page.goto(url, { timeout: 60_000 });
 	return page;
 }
