@@ -14,12 +14,15 @@
 #include <string.h>
 
 #include "media/packet.h"
+#include "pool/bytes.h"
 
 enum {
 	WORD_BITS = 64,
 	WINDOW_WORDS = TRACK_WINDOW_PKTS / WORD_BITS,
-	FALLBACK_PADDING_BYTES = 4,  /* of a padding-only packet where no rounding is asked for */
-	TIMESTAMP_SLACK_S = 2,       /* a jump of numbers whose timestamps fit within keeps them */
+	FALLBACK_PADDING_BYTES = 4, /* of a padding-only packet where no rounding is asked for */
+	TIMESTAMP_SLACK_S = 2,      /* a jump of numbers whose timestamps fit within keeps them */
+	DESCRIPTOR_FRAME_AT = 1,    /* of a dependency descriptor: behind flags and template id */
+	DESCRIPTOR_FIXED_BYTES = 3,
 	MAX_ELAPSED_TICKS = 1 << 30, /* a pause of hours must not make the new timestamp look old */
 };
 
@@ -54,6 +57,7 @@ struct track {
 	uint64_t seen[WINDOW_WORDS];
 	uint64_t padding[WINDOW_WORDS];
 	struct id_chain picture, tl0;
+	struct id_chain frame; /* number of the dependency descriptor */
 };
 
 static bool is_valid_header(uint16_t header_bytes)
@@ -90,6 +94,7 @@ void track_start(struct track *t, uint32_t clock_hz)
 	t->is_started = false;
 	t->picture.is_pending = true;
 	t->tl0.is_pending = true;
+	t->frame.is_pending = true;
 }
 
 void track_set_clock(struct track *t, uint32_t clock_hz)
@@ -271,6 +276,19 @@ static void continue_ids(struct track *t, struct slab *s, const struct codec_inf
 		codec_patch_ids(s->data + p->payload_offset, info, picture, (uint8_t)tl0);
 }
 
+static void continue_frames(struct track *t, struct slab *s, bool is_newest)
+{
+	const struct media_packet *p = packet_of(s);
+	uint8_t *at = s->data + p->descriptor_offset + DESCRIPTOR_FRAME_AT;
+	uint16_t frame;
+
+	if (!packet_has(p, PACKET_DESCRIPTOR) || p->descriptor_bytes < DESCRIPTOR_FIXED_BYTES)
+		return;
+	frame = id_continue(&t->frame, be16_read(at), is_newest);
+	if (t->frame.offset)
+		be16_write(at, frame);
+}
+
 static void write_padding(struct track *t, struct slab *s, size_t count)
 {
 	struct media_packet *p = packet_of(s);
@@ -348,6 +366,7 @@ static void forward(struct track *t, struct slab *s, const struct track_input *i
 	} else {
 		if (in->codec)
 			continue_ids(t, s, in->codec, is_newest);
+		continue_frames(t, s, is_newest);
 		round_up(t, s, in->rtp);
 	}
 	if (t->config.is_video)

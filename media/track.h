@@ -97,7 +97,8 @@ void track_set_header_bytes(struct track *t, uint16_t header_bytes);
  *
  * Sets index, timestamp, stream, track, encoding, PACKET_VIDEO, _REPAIRED, _RESTART and the padding (the
  * publisher's own is dropped); slab->len becomes payload_offset + payload_bytes. VP8 and VP9 picture
- * ids and TL0PICIDX are patched in place where the source before ended with others.
+ * ids, TL0PICIDX and the dependency descriptor's frame number are patched in place where the source
+ * before ended with others.
  *
  * @return what to do with the slab; the reference stays the caller's in every case
  */

@@ -88,6 +88,7 @@ static void begin_encoding(struct viewer *v, const struct history *h, uint64_t f
 	t->paced_to = t->paced_until_us = 0;
 	numbering_switch(&l->numbering, l->encoding, l->target);
 	viewer_wait_for(v, VIEWER_NO_KEYFRAME);
+	viewer_tell_layer(v);
 }
 
 /* @return whether anything changed */
@@ -102,6 +103,7 @@ static bool follow_goal(struct viewer *v)
 		if (l->is_paused || !is_between_pictures(v))
 			return false;
 		l->is_paused = true;
+		viewer_tell_layer(v);
 		counter_add(&v->session->worker->counters.layer_pauses, 1);
 		return true;
 	}
@@ -214,8 +216,8 @@ static bool send_late(struct viewer *v, unsigned encoding)
 					 packet_of_const(slab)->index, &place)) {
 			if (!pass_send_packet(v, t, slab, &place))
 				return false;
-			resend_note(&t->resend, (uint16_t)place.number,
-				    v->session->worker->now_us, v->rtt_us);
+			resend_note(&t->resend, (uint16_t)place.number, v->session->worker->now_us,
+				    v->rtt_us);
 		}
 		l->late_seen[encoding] = seen;
 	}

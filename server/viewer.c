@@ -122,11 +122,7 @@ void viewer_on_due(struct viewer *v)
 	counter_set(&stats->bytes, v->bytes);
 	counter_set(&stats->packets, v->packets);
 	if (v->layers)
-		counter_set(&stats->layer, plan_layer_pack((struct plan_layer){
-					       .encoding = v->layers->encoding,
-					       .target = v->layers->target,
-					       .is_paused = v->layers->is_paused,
-					   }));
+		viewer_tell_layer(v);
 	session_measure(v->session);
 	viewer_send_reports(v);
 	v->reports++;

@@ -69,6 +69,18 @@ int viewer_want(struct viewer *v, unsigned encoding, unsigned target)
 	return 0;
 }
 
+void viewer_tell_layer(struct viewer *v)
+{
+	const struct viewer_layers *l = v->layers;
+	struct plan_layer layer = {
+		.encoding = l->encoding,
+		.target = l->target,
+		.is_paused = l->is_paused,
+	};
+
+	counter_set(&v->session->plan->stats.layer, plan_layer_pack(layer));
+}
+
 bool viewer_needs_keyframe(const struct viewer *v)
 {
 	const struct viewer_layers *l = v->layers;

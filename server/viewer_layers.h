@@ -58,6 +58,9 @@ int viewer_want(struct viewer *v, unsigned encoding, unsigned target);
 /** The viewer's stream turned out to have a choice. @return 0 or -ENOMEM */
 int viewer_open_layers(struct viewer *v);
 
+/** Tell control what the viewer gets now. */
+void viewer_tell_layer(struct viewer *v);
+
 /** Find the goal anew: before each visit of a viewer with layers. */
 void viewer_aim(struct viewer *v);
 

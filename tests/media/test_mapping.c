@@ -166,6 +166,50 @@ Test(mapping, what_is_written_is_read_back)
 	}
 }
 
+/* The frame number lies behind the descriptor's first byte; nothing else of the header moves. */
+Test(mapping, a_descriptors_frame_number_is_shifted_where_it_stands)
+{
+	static const uint8_t ids[] = { 1, 20 };
+
+	for (size_t i = 0; i < sizeof(ids); i++) {
+		uint8_t plain[MAPPING_HEADER_MAX_BYTES], shifted[MAPPING_HEADER_MAX_BYTES];
+		size_t bytes, at = 0;
+
+		setup();
+		set_all_ids(ids[i]);
+		m.ext_ids[MAPPING_DESCRIPTOR] = (uint8_t)(ids[i] + 5);
+		set_stamp_ids((uint8_t)(ids[i] + 6));
+		mapping_seal(&m);
+		packet_of(&slab)->flags = PACKET_ORIENTATION | PACKET_DESCRIPTOR;
+		packet_of(&slab)->descriptor_bytes = 20;
+		memcpy(slab.data + packet_of(&slab)->descriptor_offset, "\x81\xff\xfe", 3);
+		bytes = mapping_write_header(&m, &slab, plain);
+		memcpy(shifted, plain, bytes);
+		mapping_shift_frame(&m, &slab, shifted, 5);
+		while (at < bytes && plain[at] == shifted[at])
+			at++;
+		cr_assert_lt(at + 2, bytes, "something changed");
+		cr_expect_arr_eq(plain + at - 1, "\x81\xff\xfe", 3);
+		cr_expect_arr_eq(shifted + at - 1, "\x81\x00\x03", 3);
+		cr_expect_arr_eq(plain + at + 2, shifted + at + 2, bytes - at - 2);
+		/* Nothing to shift. */
+		packet_of(&slab)->flags = PACKET_ORIENTATION;
+		bytes = mapping_write_header(&m, &slab, plain);
+		memcpy(shifted, plain, bytes);
+		mapping_shift_frame(&m, &slab, shifted, 5);
+		cr_expect_arr_eq(plain, shifted, bytes);
+	}
+}
+
+Test(mapping, padding_in_place_of_a_packet_ends_nothing)
+{
+	uint8_t header[12] = { 0x90, 0xe0 };
+
+	mapping_set_padding(header);
+	cr_expect_eq(header[0], 0xb0);
+	cr_expect_eq(header[1], 0x60);
+}
+
 Test(mapping, the_longest_header_fits_its_bound)
 {
 	uint8_t out[MAPPING_HEADER_MAX_BYTES];

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "media/rtp.h"
+#include "pool/bytes.h"
 #include "tests/fault.h"
 #include "tests/media/flow.h"
 
@@ -322,6 +323,34 @@ static void vp8_payload(uint8_t out[16], uint16_t picture_id, uint8_t tl0)
 	out[3] = (uint8_t)picture_id;
 	out[4] = tl0;
 	out[5] = 0x20;
+}
+
+static uint16_t feed_frame(uint16_t seq, uint16_t frame)
+{
+	struct rtp_packet rtp = { .seq = seq, .payload_offset = 100, .payload_bytes = 50 };
+	struct track_input in = { .rtp = &rtp };
+	struct slab *s = slab_get(pool);
+	uint16_t out;
+
+	packet_describe(s, &rtp, NULL, CODEC_AV1, NULL, 0);
+	packet_of(s)->flags |= PACKET_DESCRIPTOR;
+	packet_of(s)->descriptor_offset = 40;
+	packet_of(s)->descriptor_bytes = 3;
+	be16_write(s->data + 41, frame);
+	cr_expect_eq(track_on_packet(t, s, &in), TRACK_FORWARD);
+	out = be16_read(s->data + 41);
+	slab_put(pool, s);
+	return out;
+}
+
+Test(track, descriptor_frame_numbers_continue_over_publishers)
+{
+	cr_expect_eq(feed_frame(10, 65535), 65535);
+	cr_expect_eq(feed_frame(12, 1), 1);
+	track_start(t, CLOCK_HZ);
+	cr_expect_eq(feed_frame(500, 300), 2);
+	cr_expect_eq(feed_frame(502, 302), 4);
+	cr_expect_eq(feed_frame(501, 301), 3, "late");
 }
 
 Test(track, picture_ids_continue_over_publishers)
