@@ -32,6 +32,17 @@ window.sluice = {
 	stop,
 };
 
+// Frames of several spatial layers can be told apart by the dependency descriptor alone where the codec
+// is AV1; browsers offer it to receive only when asked.
+function acceptDescriptors(transceiver) {
+	const extensions = transceiver.getHeaderExtensionsToNegotiate?.();
+	const descriptor = extensions?.find((e) => e.uri.endsWith("#dependency-descriptor-rtp-header-extension"));
+	if (!descriptor)
+		return;
+	descriptor.direction = "sendrecv";
+	transceiver.setHeaderExtensionsToNegotiate(extensions);
+}
+
 async function connect() {
 	clearTimeout(timer);
 	const mine = new Session(`/whep/${name}`, byId("token").value, (state) => session === mine && onState(state));
@@ -45,7 +56,7 @@ async function connect() {
 		await mine.open((pc) => {
 			const stream = new MediaStream();
 			pc.addTransceiver("audio", { direction: "recvonly" });
-			pc.addTransceiver("video", { direction: "recvonly" });
+			acceptDescriptors(pc.addTransceiver("video", { direction: "recvonly" }));
 			pc.addEventListener("track", ({ track }) => {
 				stream.addTrack(track);
 				video.srcObject = stream;
