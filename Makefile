@@ -161,8 +161,10 @@ UNITS  := $(foreach l,$(LAYERS) tools http sim,$(if $(wildcard tests/$(l)/test_*
 # Criterion ignores a worker's exit status, so sanitizer reports are caught by their log files.
 # Its runner leaks a little by itself when it runs tests side by side.
 JOBS_asan := -j1
+# Beside a layer's libraries: tests/server lays bad links between a relay and its viewers.
+TEST_NEEDS_server := tools
 define unit_rule
-$(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/$(1)/kit_*.c tests/*.c)) $(call lib,$(needs_$(1)))
+$(B)/test_$(1): $(patsubst %.c,$(B)/%.o,$(wildcard tests/$(1)/test_*.c tests/$(1)/kit_*.c tests/*.c)) $(call lib,$(TEST_NEEDS_$(1)) $(needs_$(1)))
 	$$(Q)$$(CC) $$(LDFLAGS) $$(patsubst %,-Wl$$(,)--wrap=%,$$(FAULTS) $$(FAULTS_$(1))) -o $$@ $$^ $(call lib_args,$(needs_$(1))) -lcriterion
 .PHONY: run-unit-$(1)
 run-unit-$(1): $(B)/test_$(1)

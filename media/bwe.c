@@ -17,6 +17,7 @@ enum {
 	RECENT_US = 200000,  /* windows of what arrived */
 	SILENT_US = 2000000, /* unanswered for so long from the start: no feedback will come */
 	SILENT_PKTS = 20,
+	IDLE_US = 2000000,
 	MUTE_US = 1000000, /* feedback that did come stops: the way is blocked */
 	REMB_VALID_US = 10000000,
 	PROBE_AFTER_US = 2000000, /* first wait after a probe that brought nothing, or overuse */
@@ -60,6 +61,7 @@ struct bwe {
 	/* Packets since the last feedback; the first of them. */
 	uint32_t unanswered;
 	uint64_t unanswered_us;
+	uint64_t heard_us; /* the last feedback */
 	/* Receiver's clock, unwrapped. */
 	int64_t reference_64ms;
 	bool has_reference;
@@ -99,6 +101,11 @@ void bwe_destroy(struct bwe *b)
 	free(b);
 }
 
+size_t bwe_bytes(void)
+{
+	return sizeof(struct bwe);
+}
+
 /* --- The estimate ---------------------------------------------------------------------------- */
 
 static double clamped(const struct bwe *b, double bps)
@@ -116,13 +123,18 @@ static double drained(const struct bwe *b)
 	return share < drain_min ? drain_min : share > 1 ? 1 : share;
 }
 
-static double feedback_bps(const struct bwe *b)
+static double steady_bps(const struct bwe *b)
 {
 	double bps = b->aimd.bps;
 
 	if (b->loss.bound_bps > 0 && b->loss.bound_bps < bps)
 		bps = b->loss.bound_bps;
-	return clamped(b, bps * drained(b));
+	return clamped(b, bps);
+}
+
+static double feedback_bps(const struct bwe *b)
+{
+	return clamped(b, steady_bps(b) * drained(b));
 }
 
 static enum bwe_source source_of(const struct bwe *b)
@@ -180,10 +192,17 @@ static struct sent *sent_of(struct bwe *b, uint16_t seq)
 
 /* --- Probing --------------------------------------------------------------------------------- */
 
-static bool may_probe(const struct bwe *b, uint64_t now_us)
+/* From when on a probe is of use; UINT64_MAX: of none. A queue that was growing when the last packet
+ * was answered has drained a while later. */
+static uint64_t probe_due_us(const struct bwe *b)
 {
-	return b->held > 0 && b->probe.state == BWE_PROBE_IDLE && now_us >= b->probe_due_us &&
-	       bwe_trend_usage(&b->trend) == BWE_NORMAL && bwe_target_bps(b) < b->goal_bps;
+	uint64_t idle_us = b->heard_us + IDLE_US;
+
+	if (b->held == 0 || bwe_target_bps(b) >= b->goal_bps)
+		return UINT64_MAX;
+	if (bwe_trend_usage(&b->trend) == BWE_NORMAL || idle_us < b->probe_due_us)
+		return b->probe_due_us;
+	return idle_us;
 }
 
 static void begin_probe(struct bwe *b, uint64_t now_us)
@@ -193,13 +212,15 @@ static void begin_probe(struct bwe *b, uint64_t now_us)
 
 	if (rate_bps > (double)b->goal_bps)
 		rate_bps = (double)b->goal_bps;
+	if (bwe_trend_usage(&b->trend) != BWE_NORMAL)
+		bwe_trend_init(&b->trend); /* of another time */
 	bwe_probe_begin(&b->probe, rate_bps, now_us);
 	b->stats.probes++;
 }
 
 uint32_t bwe_probe_bytes(struct bwe *b, uint64_t now_us)
 {
-	if (may_probe(b, now_us))
+	if (b->probe.state == BWE_PROBE_IDLE && now_us >= probe_due_us(b))
 		begin_probe(b, now_us);
 	return bwe_probe_due_bytes(&b->probe, now_us);
 }
@@ -293,7 +314,11 @@ static void estimate(struct bwe *b, uint64_t now_us)
 	bwe_aimd_update(&b->aimd, &in);
 	if (b->aimd.bps < b->config.min_bps)
 		b->aimd.bps = b->config.min_bps;
-	bwe_loss_update(&b->loss, feedback_bps(b), b->aimd.bps, rtt_of(b), now_us);
+	bwe_loss_update(&b->loss, &(struct bwe_loss_input){ .rate_bps = feedback_bps(b),
+							    .delay_bps = b->aimd.bps,
+							    .arrived_bps = (double)in.recent_bps,
+							    .rtt_us = rtt_of(b),
+							    .now_us = now_us });
 	b->stats.acked_bps = in.acked_bps;
 	if (b->aimd.lowered_us != lowered_us) {
 		b->stats.decreases++;
@@ -328,6 +353,7 @@ enum bwe_verdict bwe_on_feedback(struct bwe *b, const struct rtcp_feedback *fb, 
 		return BWE_UNKNOWN;
 	b->is_silent = false;
 	b->unanswered = 0;
+	b->heard_us = now_us;
 	b->stats.feedbacks++;
 	estimate(b, now_us);
 	return BWE_OK;
@@ -454,16 +480,15 @@ uint64_t bwe_deadline_us(const struct bwe *b)
 	case BWE_PROBE_IDLE:
 		break;
 	}
-	if (b->held > 0 && bwe_target_bps(b) < b->goal_bps &&
-	    bwe_trend_usage(&b->trend) == BWE_NORMAL)
-		due_us = earlier(due_us, b->probe_due_us);
-	return due_us;
+	return earlier(due_us, probe_due_us(b));
 }
 
 void bwe_stats(const struct bwe *b, struct bwe_stats *out)
 {
 	*out = b->stats;
 	out->source = source_of(b);
+	out->steady_bps =
+	    out->source == BWE_FROM_FEEDBACK ? (uint64_t)steady_bps(b) : bwe_target_bps(b);
 	out->rtt_us = b->rtt_us ? b->rtt_us : b->feedback_rtt_us;
 	out->loss_share = b->loss.share;
 }

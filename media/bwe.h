@@ -18,6 +18,7 @@
 #define MEDIA_BWE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "media/rtcp.h"
@@ -43,7 +44,8 @@ enum bwe_source {
 
 struct bwe_stats {
 	enum bwe_source source;
-	uint32_t rtt_us; /* 0: unknown */
+	uint32_t rtt_us;     /* 0: unknown */
+	uint64_t steady_bps; /* the estimate, had no queue to drain */
 	uint64_t acked_bps;
 	double loss_share;
 	uint64_t feedbacks, packets_acked, packets_lost;
@@ -92,6 +94,9 @@ void bwe_on_timeout(struct bwe *b, uint64_t now_us);
 
 /** When bwe_on_timeout() and bwe_probe_bytes() are to be called, not later; UINT64_MAX: never. */
 uint64_t bwe_deadline_us(const struct bwe *b);
+
+/** Memory of one. */
+size_t bwe_bytes(void);
 
 void bwe_stats(const struct bwe *b, struct bwe_stats *out);
 

@@ -28,14 +28,16 @@ struct bwe_loss {
  *  all is given back by pkts = 0, lost = -1. */
 void bwe_loss_on_packets(struct bwe_loss *l, uint32_t pkts, int32_t lost);
 
-/**
- * Take the share and move the bound.
- *
- * @param rate_bps  what is aimed at now, this bound included
- * @param delay_bps what the delay allows: a bound above it ends
- */
-void bwe_loss_update(struct bwe_loss *l, double rate_bps, double delay_bps, uint32_t rtt_us,
-		     uint64_t now_us);
+struct bwe_loss_input {
+	double rate_bps;    /* aimed at now, this bound included */
+	double delay_bps;   /* what the delay allows: a bound above it ends */
+	double arrived_bps; /* lately: the link carries that much, so the bound stays near it */
+	uint32_t rtt_us;
+	uint64_t now_us;
+};
+
+/** Take the share and move the bound. */
+void bwe_loss_update(struct bwe_loss *l, const struct bwe_loss_input *in);
 
 /** The link has been shown to carry that much. */
 void bwe_loss_raise(struct bwe_loss *l, double bps);

@@ -68,6 +68,8 @@ static void put_codecs(struct sdp_writer *w, const struct offer_config *config,
 				c->pt, c->pt, c->pt);
 		if (config->transport_cc)
 			sdp_put(w, "a=rtcp-fb:%u transport-cc\r\n", c->pt);
+		if (config->remb && kind == MEDIA_VIDEO)
+			sdp_put(w, "a=rtcp-fb:%u goog-remb\r\n", c->pt);
 		if (c->fmtp[0])
 			sdp_put(w, "a=fmtp:%u %s\r\n", c->pt, c->fmtp);
 		if (config->rtx && c->rtx_pt != NEGOTIATED_NO_PT)
@@ -88,6 +90,8 @@ static void put_extensions(struct sdp_writer *w, const struct offer_config *conf
 	}
 	if (config->transport_cc)
 		sdp_put(w, "a=extmap:%u %s\r\n", OFFER_ID_TRANSPORT_CC, ext_uri(EXT_TRANSPORT_CC));
+	if (config->remb && kind == MEDIA_VIDEO)
+		sdp_put(w, "a=extmap:%u %s\r\n", OFFER_ID_SEND_TIME, ext_uri(EXT_ABS_SEND_TIME));
 }
 
 static bool sends_rtx(const struct offer_config *config, enum media_kind kind)

@@ -29,6 +29,7 @@ enum offer_number {
 	OFFER_PT_VP9 = 98,
 	OFFER_PT_AV1 = 45,
 	OFFER_ID_TRANSPORT_CC = 3,
+	OFFER_ID_SEND_TIME = 2,
 };
 
 /** Strings are borrowed during the call. */
@@ -36,7 +37,9 @@ struct offer_config {
 	enum offer_role role;
 	bool audio, video; /* at least one */
 	bool rtx;          /* offer RTX for each video codec */
-	bool transport_cc; /* publish: the caller numbers its packets for transport-wide feedback */
+	/* Transport-wide feedback: of a publisher that numbers its packets so, or a viewer that sends it. */
+	bool transport_cc;
+	bool remb; /* watch: the viewer estimates by times of departure, and sends REMB */
 	const char *ufrag;
 	const char *pwd;
 	const char *fingerprint; /* sha-256, "AB:CD:..." */

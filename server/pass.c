@@ -5,6 +5,7 @@
  * which lets the cipher work on several viewers at once, and always before the arena is sent.
  */
 #include "media/start.h"
+#include "server/adapt.h"
 #include "server/pass_inner.h"
 #include "server/start.h"
 
@@ -149,12 +150,21 @@ static bool send_track(struct viewer *v, unsigned kind)
 	return true;
 }
 
+/* Without memory it gets all that is sent, as fast as it comes. */
+static void open_adapt(struct viewer *v)
+{
+	if (adapt_open(v) == 0)
+		viewer_arm(v);
+}
+
 static bool send_video(struct viewer *v)
 {
-	bool has_choice = v->layers || v->branch->lanes > MEDIA_VIDEO + 1;
+	bool has_choice = v->layers || v->branch->lanes > MEDIA_VIDEO + 1 || v->branch->table;
 
 	if (!has_choice || !v->tracks[MEDIA_VIDEO].templates || viewer_open_layers(v))
 		return send_track(v, MEDIA_VIDEO);
+	if (v->branch->table && !v->adapt)
+		open_adapt(v);
 	return pass_send_layers(v);
 }
 

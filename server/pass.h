@@ -29,7 +29,14 @@ enum pass_status pass_run(struct branch *b, uint64_t until_us);
 bool pass_resend(struct viewer *v, unsigned track, struct slab *slab,
 		 const struct numbering_place *place);
 
-/** Seal what pass_resend() gathered: before anything may be evicted from a history, and before
+/** Repeat a packet as RTX for the sake of its bytes. @return false when there was no room for it, or no
+ *  way to the viewer */
+bool pass_probe(struct viewer *v, struct slab *slab, const struct numbering_place *place);
+
+/** Padding as RTX, likewise: where there is nothing to repeat. */
+bool pass_pad(struct viewer *v);
+
+/** Seal what the two above gathered: before anything may be evicted from a history, and before
  *  the arena is sent. */
 void pass_finish(struct worker *w);
 

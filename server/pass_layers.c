@@ -5,6 +5,7 @@
  * of target before the first packet of a picture that allows it.
  */
 #include "media/start.h"
+#include "server/adapt.h"
 #include "server/pass_inner.h"
 #include "server/start.h"
 
@@ -254,11 +255,15 @@ bool pass_send_layers(struct viewer *v)
 			return true;
 		h = lane_of(v, l->encoding)->history;
 		to = released(v, l->encoding);
-		if (!has_limit)
+		if (!has_limit && v->adapt)
+			adapt_on_visit(v, to > t->cursor ? to - t->cursor : 0);
+		else if (!has_limit)
 			limit = pass_limit(v, t, to);
 		has_limit = true;
 		slab = history_next(h, t->cursor);
-		if (!slab || packet_of_const(slab)->index > to || limit-- == 0)
+		if (!slab || packet_of_const(slab)->index > to)
+			return true;
+		if (v->adapt ? !adapt_may_send(v) : limit-- == 0)
 			return true;
 		if (!walk(v, slab))
 			return false;

@@ -6,6 +6,7 @@
 
 #include "media/red.h"
 #include "media/rtx.h"
+#include "server/adapt.h"
 #include "server/pass_inner.h"
 
 enum {
@@ -190,6 +191,10 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 		mapping_make_rtx(&t->templates->mapping, header, p->codec);
 	}
 	mapping_patch(header, (uint16_t)job->index, timestamp, as_rtx ? t->rtx_ssrc : t->ssrc);
+	if (v->adapt)
+		adapt_on_send(v, t, header,
+			      job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
+				  seal_tag_bytes(seal_tx_profile(job->tx)));
 	batch->count++;
 	v->packets++;
 	v->bytes += p->payload_bytes;
@@ -209,5 +214,62 @@ bool pass_resend(struct viewer *v, unsigned track, struct slab *slab,
 	if (!pass_queue(v, t, slab, place, as_rtx))
 		return false;
 	counter_add(as_rtx ? &c->resent_rtx : &c->resent_plain, 1);
+	return true;
+}
+
+bool pass_probe(struct viewer *v, struct slab *slab, const struct numbering_place *place)
+{
+	struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
+	uint64_t before = v->packets;
+
+	if (!mapping_has_codec(&t->templates->mapping, packet_of_const(slab)->codec) ||
+	    !pass_queue(v, t, slab, place, true) || v->packets == before)
+		return false;
+	counter_add(&v->session->worker->counters.probe_packets, 1);
+	return true;
+}
+
+/* Any packet of the video that is still held: what a header of the viewer looks like. */
+static struct slab *any_video(struct viewer *v)
+{
+	const struct history *h = branch_video(v->branch, branch_best_encoding(v->branch))->history;
+
+	return h ? history_get(h, history_newest_index(h)) : NULL;
+}
+
+bool pass_pad(struct viewer *v)
+{
+	static const uint8_t padding[UINT8_MAX] = { [UINT8_MAX - 1] = UINT8_MAX };
+	struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
+	struct worker_socket *socket = session_socket(v->session);
+	struct pass_batch *batch = v->session->worker->batch;
+	struct seal_job *job = &batch->jobs[0];
+	struct slab *slab = any_video(v);
+	uint8_t *header = batch->headers[0];
+	size_t bytes;
+
+	if (!slab || !socket ||
+	    !mapping_has_rtx(&t->templates->mapping, packet_of_const(slab)->codec))
+		return false;
+	pass_finish(v->session->worker);
+	*job = (struct seal_job){
+		.tx = v->session->transport->tx,
+		.header = header,
+		.payload = padding,
+		.header_bytes = (uint16_t)copy_header(t->templates, slab, header),
+		.payload_bytes = sizeof(padding),
+	};
+	bytes = job->header_bytes + sizeof(padding) + seal_tag_bytes(seal_tx_profile(job->tx));
+	job->out = take_room(v, socket, bytes);
+	if (!job->out)
+		return false;
+	job->index = resend_next_rtx(&t->resend);
+	mapping_make_rtx(&t->templates->mapping, header, packet_of_const(slab)->codec);
+	mapping_set_padding(header);
+	mapping_patch(header, (uint16_t)job->index, packet_of_const(slab)->timestamp, t->rtx_ssrc);
+	adapt_on_send(v, t, header, bytes);
+	batch->count = 1;
+	v->packets++;
+	counter_add(&v->session->worker->counters.probe_packets, 1);
 	return true;
 }

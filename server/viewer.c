@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "net/random.h"
+#include "server/adapt.h"
 #include "server/publisher.h"
 #include "server/start.h"
 #include "server/viewer_layers.h"
@@ -80,7 +81,10 @@ int viewer_create(struct viewer **out, struct session *session)
 	v->report_due_us = w->now_us + FIRST_REPORT_US;
 	if (v->tracks[MEDIA_VIDEO].templates)
 		start_on_join(v, branch_best_encoding(v->branch));
-	session_arm_role(session, v->report_due_us);
+	pthread_mutex_lock(&session->plan->lock);
+	v->wish = session->plan->wish;
+	pthread_mutex_unlock(&session->plan->lock);
+	viewer_arm(v);
 	*out = v;
 	return 0;
 }
@@ -100,7 +104,7 @@ void viewer_wait_for(struct viewer *v, uint8_t encoding)
 
 size_t viewer_bytes(const struct viewer *v)
 {
-	return sizeof(*v) + (v->layers ? sizeof(*v->layers) : 0);
+	return sizeof(*v) + (v->layers ? sizeof(*v->layers) : 0) + (v->adapt ? adapt_bytes() : 0);
 }
 
 void viewer_destroy(struct viewer *v)
@@ -110,11 +114,30 @@ void viewer_destroy(struct viewer *v)
 	viewer_wait_for(v, VIEWER_NO_KEYFRAME);
 	close_tracks(v);
 	branch_leave(v->branch, v);
+	if (v->adapt)
+		counter_add(&v->session->worker->counters.adaptive_viewers, (uint64_t)-1);
+	adapt_destroy(v->adapt);
 	free(v->layers);
 	free(v);
 }
 
-void viewer_on_due(struct viewer *v)
+void viewer_set_wish(struct viewer *v, const struct choice_wish *wish)
+{
+	v->wish = *wish;
+	if (v->adapt)
+		adapt_on_wish(v);
+}
+
+void viewer_arm(struct viewer *v)
+{
+	uint64_t due_us = v->report_due_us;
+
+	if (v->adapt && adapt_due_us(v->adapt) < due_us)
+		due_us = adapt_due_us(v->adapt);
+	session_arm_role(v->session, due_us);
+}
+
+static void report(struct viewer *v)
 {
 	struct plan_stats *stats = &v->session->plan->stats;
 	uint64_t now_us = v->session->worker->now_us;
@@ -128,5 +151,15 @@ void viewer_on_due(struct viewer *v)
 	v->reports++;
 	v->report_due_us =
 	    now_us + (v->reports < EARLY_REPORTS ? EARLY_INTERVAL_US : REPORT_INTERVAL_US);
-	session_arm_role(v->session, v->report_due_us);
+}
+
+void viewer_on_due(struct viewer *v)
+{
+	uint64_t now_us = v->session->worker->now_us;
+
+	if (v->report_due_us <= now_us)
+		report(v);
+	if (v->adapt && adapt_due_us(v->adapt) <= now_us)
+		adapt_on_due(v);
+	viewer_arm(v);
 }

@@ -13,6 +13,7 @@
 
 enum { VIEWER_NO_KEYFRAME = 0xff };
 
+struct adapt;
 struct viewer_layers;
 
 struct viewer_track {
@@ -41,6 +42,8 @@ struct viewer {
 	uint64_t bytes, packets; /* sent, repeats included */
 	struct viewer_track tracks[STREAM_TRACKS];
 	struct viewer_layers *layers; /* NULL: no choice, it gets encoding 0 of the video whole */
+	struct adapt *adapt;          /* NULL: nothing to choose from */
+	struct choice_wish wish;
 	uint64_t joined_us;
 	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
 	uint64_t report_due_us;
@@ -57,11 +60,17 @@ void viewer_destroy(struct viewer *v);
  *  for, and again while it waits. VIEWER_NO_KEYFRAME: it waits for none. */
 void viewer_wait_for(struct viewer *v, uint8_t encoding);
 
+/** The viewer wishes for another layer. */
+void viewer_set_wish(struct viewer *v, const struct choice_wish *wish);
+
+/** What is next: arms the session. */
+void viewer_arm(struct viewer *v);
+
 /** Memory it holds. */
 size_t viewer_bytes(const struct viewer *v);
 
 void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len);
-/** Its time has come: reports; arms the session again. */
+/** Its time has come: reports, its link; arms the session again. */
 void viewer_on_due(struct viewer *v);
 
 /** One compound packet: a sender report for each track that has a clock, and the name that binds

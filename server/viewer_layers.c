@@ -81,6 +81,12 @@ void viewer_tell_layer(struct viewer *v)
 	counter_set(&v->session->plan->stats.layer, plan_layer_pack(layer));
 }
 
+void viewer_want_best(struct viewer *v)
+{
+	v->layers->is_chosen = false;
+	viewer_aim(v);
+}
+
 bool viewer_needs_keyframe(const struct viewer *v)
 {
 	const struct viewer_layers *l = v->layers;

@@ -55,6 +55,9 @@ struct viewer_layers {
  */
 int viewer_want(struct viewer *v, unsigned encoding, unsigned target);
 
+/** From now on the viewer, which has layers, is to get the best that is sent. */
+void viewer_want_best(struct viewer *v);
+
 /** The viewer's stream turned out to have a choice. @return 0 or -ENOMEM */
 int viewer_open_layers(struct viewer *v);
 

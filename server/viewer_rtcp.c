@@ -4,6 +4,7 @@
 
 #include "media/clock.h"
 #include "media/rtcp.h"
+#include "server/adapt.h"
 #include "server/pass.h"
 #include "server/publisher.h"
 #include "server/viewer_layers.h"
@@ -120,6 +121,8 @@ static void on_report(struct viewer *v, const struct rtcp_report *r)
 			follow_round_trip(v, rtt_us);
 			counter_set(&stats->rtt_us, rtt_us);
 		}
+		if (i == MEDIA_VIDEO && v->adapt)
+			adapt_on_report(v, r);
 		if (i == MEDIA_VIDEO || !v->tracks[MEDIA_VIDEO].templates) {
 			uint32_t hz = i == MEDIA_VIDEO ? 90000 : 48000;
 
@@ -265,6 +268,8 @@ void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len)
 			on_extended_report(v, &m);
 		else if (m.kind == RTCP_NACK || m.kind == RTCP_PLI || m.kind == RTCP_FIR)
 			on_feedback(v, &m);
+		else if ((m.kind == RTCP_TRANSPORT_CC || m.kind == RTCP_REMB) && v->adapt)
+			adapt_on_feedback(v, &m);
 	}
 	if (next == RTCP_NEXT_MALFORMED)
 		counter_add(&v->session->worker->counters.rtcp_malformed, 1);

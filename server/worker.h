@@ -69,6 +69,8 @@ struct worker_counters {
 	counter passes, slices;
 	/* Viewers that went to another encoding; whose video was paused; packets that they left out. */
 	counter layer_switches, layer_pauses, layer_drops;
+	/* Viewers whose link is looked after; feedback on it; packets sent to find out what it carries. */
+	counter adaptive_viewers, feedback_received, feedback_unusable, probe_packets;
 	counter passed_over; /* packets that left the history before a viewer got them */
 	counter egress_datagrams, egress_messages, egress_bytes, egress_calls, egress_blocked;
 	counter egress_gso_refused, egress_failed, egress_control_drops;

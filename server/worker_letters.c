@@ -4,6 +4,7 @@
 #include "server/branch.h"
 #include "server/publisher.h"
 #include "server/session.h"
+#include "server/viewer.h"
 #include "server/worker_inner.h"
 #include "server/worker_tcp.h"
 
@@ -61,6 +62,10 @@ static void on_session_letter(struct worker *w, struct letter *letter)
 		if (s)
 			session_restart(s, &letter->restart.local, &letter->restart.remote);
 		explicit_bzero(&letter->restart, sizeof(letter->restart));
+		return;
+	case LETTER_WISH:
+		if (s && s->viewer)
+			viewer_set_wish(s->viewer, &letter->wish);
 		return;
 	case LETTER_KEYFRAME:
 		if (s && s->publisher)

@@ -9,6 +9,15 @@ enum { S = 1000000, RTT_US = 100000 };
 static struct bwe_loss l;
 static uint64_t now_us = S;
 
+static double arrived_bps;
+
+static void update(double rate_bps, double delay_bps)
+{
+	struct bwe_loss_input in = { rate_bps, delay_bps, arrived_bps, RTT_US, now_us };
+
+	bwe_loss_update(&l, &in);
+}
+
 /* 50 packets every half second, of which `lost` do not arrive. */
 static void run(int seconds, int lost, double delay_bps)
 {
@@ -18,7 +27,7 @@ static void run(int seconds, int lost, double delay_bps)
 
 		now_us += S / 2;
 		bwe_loss_on_packets(&l, 50, lost);
-		bwe_loss_update(&l, rate_bps, delay_bps, RTT_US, now_us);
+		update(rate_bps, delay_bps);
 	}
 }
 
@@ -61,12 +70,12 @@ Test(bwe_loss, some_loss_keeps_the_bound_for_a_while_only)
 Test(bwe_loss, few_packets_make_no_share_and_late_ones_are_given_back)
 {
 	bwe_loss_on_packets(&l, BWE_LOSS_MIN_PKTS - 1, BWE_LOSS_MIN_PKTS - 1);
-	bwe_loss_update(&l, 1e6, 1e6, RTT_US, now_us);
+	update(1e6, 1e6);
 	cr_expect_eq(l.bound_bps, 0);
 	for (int i = 0; i < BWE_LOSS_MIN_PKTS; i++)
 		bwe_loss_on_packets(&l, 0, -1);
 	bwe_loss_on_packets(&l, 1, 0);
-	bwe_loss_update(&l, 1e6, 1e6, RTT_US, now_us);
+	update(1e6, 1e6);
 	cr_expect_eq(l.bound_bps, 0);
 	cr_expect_eq(l.share, 0);
 }
@@ -78,4 +87,11 @@ Test(bwe_loss, proof_raises_the_bound)
 	run(2, 10, 1e6);
 	bwe_loss_raise(&l, 0.9e6);
 	cr_expect_float_eq(l.bound_bps, 0.9e6, 1);
+}
+
+Test(bwe_loss, what_arrives_is_not_given_up)
+{
+	arrived_bps = 0.6e6;
+	run(20, 30, 1e6);
+	cr_expect_float_eq(l.bound_bps, 0.85 * 0.6e6, 1);
 }

@@ -283,3 +283,23 @@ Test(offer, says_when_the_buffer_is_too_small)
 	cr_expect_eq(offer_write(&config, text, (size_t)len), -ENOSPC);
 	cr_expect_eq(offer_write(&config, text, (size_t)len + 1), len);
 }
+
+Test(offer, feedback_and_its_extension_are_offered_together_or_not_at_all)
+{
+	for (int i = 0; i < 3; i++) {
+		struct answer_policy policy = policy_of(ANSWER_EGRESS);
+		struct offer_config config = config_of(OFFER_WATCH);
+		const struct negotiated_media *m = &client->media[MEDIA_VIDEO];
+
+		policy.feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
+		policy.extensions[MEDIA_VIDEO] |= 1u << EXT_TRANSPORT_CC | 1u << EXT_ABS_SEND_TIME;
+		config.transport_cc = i == 1;
+		config.remb = i == 2;
+		cr_assert_eq(exchange(&config, &policy), OFFER_OK, "%s", reason);
+		expect_both_agree();
+		cr_expect_eq((m->feedback & SDP_FB_TRANSPORT_CC) != 0, i == 1);
+		cr_expect_eq(m->extensions.id_of[EXT_TRANSPORT_CC] != 0, i == 1);
+		cr_expect_eq((m->feedback & SDP_FB_REMB) != 0, i == 2);
+		cr_expect_eq(m->extensions.id_of[EXT_ABS_SEND_TIME] != 0, i == 2);
+	}
+}

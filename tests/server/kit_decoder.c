@@ -162,6 +162,8 @@ static void take(struct kit_decoder *d, const struct kit_packet *k)
 	uint64_t index = k->is_rtx ? rtp_seq_unwrap(d->newest, k->osn) : k->index;
 	struct kit_seen *s;
 
+	if (k->is_rtx && k->is_padding)
+		return; /* a probe */
 	if (!d->has_first) {
 		d->has_first = true;
 		d->next = d->newest = index;

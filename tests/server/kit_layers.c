@@ -13,7 +13,7 @@
 
 enum {
 	PARTS_MAX = 4,
-	PAYLOAD_BYTES = 100, /* of the lowest encoding; each higher one has twice as many */
+	PAYLOAD_BYTES = 100,
 	EXT_BLOCK_BYTES = 8,
 	SERIALS = 8,
 	SERIAL_SHIFT = 24,
@@ -154,6 +154,8 @@ struct kit_layers *kit_layers_join(struct kit_plane *p, const char *stream,
 
 	assert(l);
 	l->config = *config;
+	if (l->config.payload_bytes == 0)
+		l->config.payload_bytes = PAYLOAD_BYTES;
 	l->seed = seed;
 	l->facts = calloc(KIT_FACTS, sizeof(*l->facts));
 	assert(l->facts);
@@ -256,9 +258,7 @@ static void send_packet(struct kit_layers *l, uint32_t number, bool as_rtx)
 {
 	const struct kit_fact *f = &l->facts[number];
 	struct kit_encoding *c = &l->encodings[f->encoding];
-	uint8_t bytes[RTP_HEADER_BYTES + EXT_BLOCK_BYTES + 2 + (PAYLOAD_BYTES << KIT_ENCODINGS)] = {
-		0
-	};
+	uint8_t bytes[KIT_WIRE_BYTES] = { 0 };
 	size_t ext = write_rid(l, f, as_rtx, bytes + RTP_HEADER_BYTES);
 	uint8_t *payload = bytes + RTP_HEADER_BYTES + ext + (as_rtx ? 2 : 0);
 	struct rtp_header header = {
@@ -279,9 +279,10 @@ static void send_packet(struct kit_layers *l, uint32_t number, bool as_rtx)
 	else
 		write_h264(payload, f);
 	be32_write(payload + KIT_NUMBER_AT, l->serial << SERIAL_SHIFT | number);
-	assert(kit_peer_send_plain(
-	    l->peer, bytes, (size_t)(payload - bytes) + ((size_t)PAYLOAD_BYTES << f->encoding),
-	    as_rtx ? c->next_rtx++ : f->index));
+	assert(kit_peer_send_plain(l->peer, bytes,
+				   (size_t)(payload - bytes) +
+				       ((size_t)l->config.payload_bytes << f->encoding),
+				   as_rtx ? c->next_rtx++ : f->index));
 }
 
 /* --- pictures ----------------------------------------------------------------------------- */

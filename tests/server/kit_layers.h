@@ -24,6 +24,8 @@ struct kit_layers_config {
 	enum media_codec codec; /* VP8, VP9, H264 */
 	unsigned encodings;     /* 1: no simulcast is offered */
 	unsigned spatial, temporal;
+	/* Of the lowest encoding, each higher one has twice as many; 0: 100. */
+	unsigned payload_bytes;
 	bool by_ssrc;     /* an SSRC group, and no rids */
 	bool by_both;     /* rids, and an SSRC group in another order */
 	bool is_reversed; /* the offer names the smallest first */

@@ -182,7 +182,8 @@ static void on_rtp(struct kit_peer *peer, const struct kit_datagram *d, const ui
 		packet->is_rtx |= m->remote_rtx_ssrc && m->remote_rtx_ssrc == rtp.ssrc;
 	}
 	ext_read(&peer->terms.media[packet->kind].extensions, bytes, &rtp, &packet->ext);
-	if (packet->is_rtx) {
+	packet->is_padding = rtp.payload_bytes == 0;
+	if (packet->is_rtx && !packet->is_padding) {
 		assert(rtp.payload_bytes >= 2);
 		packet->osn = be16_read(bytes + rtp.payload_offset);
 		rtp.payload_offset += 2;
@@ -269,7 +270,7 @@ static void on_rtcp(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 	assert(next == RTCP_NEXT_END);
 }
 
-static void on_datagram(struct kit_peer *peer, const struct kit_datagram *d)
+void kit_peer_receive(struct kit_peer *peer, const struct kit_datagram *d)
 {
 	struct net_path path = { .remote = relay_addr, .local = peer->addr };
 	uint8_t bytes[KIT_WIRE_BYTES];
@@ -327,6 +328,8 @@ static bool run_peers(struct kit_plane *p)
 	for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 		if (peer->transport && peer->due_us <= p->now_us)
 			transport_on_timeout(peer->transport, p->now_us);
+		if (peer->between)
+			any |= peer->between->run(peer->between->arg);
 		any |= kit_peer_poll(peer);
 	}
 	return any;
@@ -352,8 +355,10 @@ static bool deliver(struct kit_plane *p)
 		for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 			if (!peer->transport || !net_addr_is_equal(&peer->addr, &d->path.remote))
 				continue;
-			if (!is_lost(peer))
-				on_datagram(peer, d);
+			if (peer->between)
+				peer->between->take(peer->between->arg, d);
+			else if (!is_lost(peer))
+				kit_peer_receive(peer, d);
 			break;
 		}
 	}
@@ -384,9 +389,12 @@ static uint64_t next_due_us(const struct kit_plane *p)
 
 		due_us = worker_us < due_us ? worker_us : due_us;
 	}
-	for (const struct kit_peer *peer = p->peers; peer; peer = peer->next)
+	for (const struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 		if (peer->transport && peer->due_us < due_us)
 			due_us = peer->due_us;
+		if (peer->between && peer->between->due_us(peer->between->arg) < due_us)
+			due_us = peer->between->due_us(peer->between->arg);
+	}
 	return due_us;
 }
 
@@ -418,6 +426,7 @@ static void offer_of(const struct kit_peer *peer, struct offer_config *out)
 		.video = c->video,
 		.rtx = c->rtx,
 		.transport_cc = c->transport_cc,
+		.remb = c->remb,
 		.ufrag = peer->local.ufrag,
 		.pwd = peer->local.pwd,
 		.fingerprint = dtls_identity_fingerprint(peer->plane->identity),

@@ -54,13 +54,24 @@ struct kit_packet {
 	uint32_t number; /* what the publisher numbered it */
 	uint8_t payload_type;
 	bool marker, is_rtx;
+	bool is_padding; /* and nothing else: as RTX, it repeats nothing */
 	enum media_kind kind;
 	struct ext_values ext;
 	uint8_t head[KIT_HEAD_BYTES];
 };
 
+/* What lies between the relay and a peer, on the way to it. */
+struct kit_between {
+	/* A datagram of the relay's; kit_peer_receive() once it is through. */
+	void (*take)(void *arg, const struct kit_datagram *d);
+	/* Whatever is due. @return false: nothing was */
+	bool (*run)(void *arg);
+	uint64_t (*due_us)(const void *arg);
+	void *arg;
+};
+
 struct kit_peer_config {
-	bool publishes, audio, video, rtx, transport_cc;
+	bool publishes, audio, video, rtx, transport_cc, remb;
 	unsigned worker; /* where the kernel lands its datagrams */
 	/* Change the offer's text, of OFFER_MAX_BYTES, before it is sent, and the answer's before it is
 	 * read; NULL: as they are. */
@@ -73,6 +84,7 @@ struct kit_peer {
 	struct kit_plane *plane;
 	struct kit_peer *next;
 	struct kit_peer_config config;
+	const struct kit_between *between; /* NULL: a wire that takes no time */
 	char stream[65];
 	struct net_addr addr; /* may be changed at any time: a NAT that moves */
 	unsigned worker;
@@ -134,6 +146,9 @@ struct kit_peer *kit_peer_open(struct kit_plane *p, const char *stream,
 /** The same, and let it connect. Asserts that it did. */
 struct kit_peer *kit_peer_join(struct kit_plane *p, const char *stream,
 			       const struct kit_peer_config *config);
+/** A datagram reaches the peer. */
+void kit_peer_receive(struct kit_peer *peer, const struct kit_datagram *d);
+
 /** Whatever its transport has to say, on the way. @return false: nothing */
 bool kit_peer_poll(struct kit_peer *peer);
 /** Gone without a word. */

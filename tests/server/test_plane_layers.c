@@ -75,18 +75,26 @@ Test(plane_layers, without_a_choice_the_best_encoding_is_sent)
 	}
 }
 
+static void wish(struct room *r, int encoding, int spatial, int temporal)
+{
+	struct choice_wish wish = { (int8_t)encoding, (int8_t)spatial, (int8_t)temporal, 0, 0 };
+
+	viewer_set_wish(r->viewer, &wish);
+}
+
 /* Wants something else every so often; counts on the kit's decoder for the rest. */
 static void switch_about(struct room *r, unsigned wants, uint64_t seed)
 {
 	const struct kit_layers_config *c = &r->source->config;
 
+	run(r, 60); /* until all are known */
 	for (unsigned i = 0; i < wants; i++) {
 		unsigned encoding = kit_dice(&seed, c->encodings);
 		unsigned spatial = kit_dice(&seed, c->spatial);
 		unsigned temporal = kit_dice(&seed, c->temporal);
 		unsigned target = layers_number(spatial, temporal);
 
-		cr_assert_eq(viewer_want(r->viewer, encoding, target), 0);
+		wish(r, (int)encoding, (int)spatial, (int)temporal);
 		/* The key frame may get lost, too, and be asked for again. */
 		run(r, c->loss_percent ? 60 : 25);
 		cr_expect_eq(r->viewer->layers->encoding, encoding, "codec %u, want %u", c->codec,
@@ -187,8 +195,9 @@ Test(plane_layers, a_packet_that_names_its_encoding_is_believed_against_the_grou
 	struct room r;
 
 	open_room(&r, &config, &with_rtx, 0);
+	run(&r, 30);
 	for (unsigned e = 0; e < 3; e++) {
-		cr_assert_eq(viewer_want(r.viewer, e, VIEWER_TOP), 0);
+		wish(&r, (int)e, CHOICE_ANY, CHOICE_ANY);
 		run(&r, 30);
 		cr_expect_eq(r.decoder->last->encoding, e);
 	}
@@ -200,7 +209,8 @@ Test(plane_layers, an_encoding_that_stops_is_left_within_half_a_second)
 	struct room r;
 
 	open_room(&r, &vp8, &with_rtx, 0);
-	cr_assert_eq(viewer_want(r.viewer, 2, VIEWER_TOP), 0);
+	run(&r, 30);
+	wish(&r, 2, CHOICE_ANY, CHOICE_ANY);
 	run(&r, 60);
 	cr_expect_eq(r.decoder->last->encoding, 2);
 	r.decoder->longest_us = 0;
@@ -219,7 +229,7 @@ Test(plane_layers, an_encoding_that_stops_is_left_within_half_a_second)
 	r.decoder->longest_us = 0;
 	run(&r, 30);
 	cr_expect_eq(r.decoder->last->encoding, 2);
-	cr_expect_leq(r.decoder->longest_us, 100000);
+	cr_expect_leq(r.decoder->longest_us, 200000, "%lu", r.decoder->longest_us);
 	close_room(&r);
 }
 
@@ -284,7 +294,8 @@ Test(plane_layers, publishers_with_more_and_fewer_encodings_follow_each_other)
 		r.decoder->longest_us = 0;
 		run(&r, 90);
 		cr_expect_eq(r.decoder->last->encoding, counts[i] - 1u, "%u encodings", counts[i]);
-		cr_expect_eq(r.decoder->last->picture, r.source->picture - 1);
+		/* The newest one, or the newest of fewer temporal layers. */
+		cr_expect_geq(r.decoder->last->picture + 4, r.source->picture);
 		kit_layers_drop(before);
 	}
 	cr_expect_eq(kit_decoder_missing(r.decoder), 0);
