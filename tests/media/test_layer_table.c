@@ -91,7 +91,8 @@ static void run_simulcast(unsigned frames, unsigned mask)
 	for (unsigned i = 0; i < frames; i++) {
 		for (unsigned e = 0; e < 3; e++)
 			if (mask >> e & 1)
-				send(e, 0, (size_t)1000 << (2 * e), i == 0 ? 320 << e : 0);
+				send(e, 0, (size_t)1000 << (2 * e),
+				     (uint16_t)(i == 0 ? 320 << e : 0));
 		tick();
 	}
 }
