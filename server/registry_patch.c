@@ -62,16 +62,34 @@ static bool apply_restart(struct registry *r, struct plan *p, const struct ice_c
 	return true;
 }
 
-static bool write_restart(struct registry *r, const struct plan *p,
-			  const struct ice_credentials *local, struct registry_reply *reply)
+/* Those of the transport that the session uses: the whip-whep player takes several lines for one, so a
+ * UDP and a TCP candidate of one address would end what a restart is to save. */
+static size_t candidates_of(const struct registry *r, struct plan *p,
+			    struct sdp_address out[CANDIDATES_MAX])
 {
+	size_t count = 0;
+	bool is_tcp;
+
+	pthread_mutex_lock(&p->lock);
+	is_tcp = p->path.remote.connection != 0;
+	pthread_mutex_unlock(&p->lock);
+	for (size_t i = 0; i < r->candidates.count; i++)
+		if ((r->candidates.items[i].transport == SDP_TCP) == is_tcp)
+			out[count++] = r->candidates.items[i];
+	return count;
+}
+
+static bool write_restart(struct registry *r, struct plan *p, const struct ice_credentials *local,
+			  struct registry_reply *reply)
+{
+	struct sdp_address candidates[CANDIDATES_MAX];
 	struct sdpfrag_reply frag = {
 		.ufrag = local->ufrag,
 		.pwd = local->pwd,
 		.mid = p->first_mid,
 		.media = p->first_kind == MEDIA_VIDEO ? "video" : "audio",
-		.candidates = r->candidates.items,
-		.candidate_count = r->candidates.count,
+		.candidates = candidates,
+		.candidate_count = candidates_of(r, p, candidates),
 	};
 	int len;
 
