@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct choice_wish no_wish = { CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0 };
+static const struct choice_wish no_wish = { CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0, 0, 0 };
 
 void choice_init(struct choice *c)
 {
@@ -40,6 +40,11 @@ static bool is_small_enough(const struct choice *c, const struct layer_option *o
 	       (c->wish.max_height == 0 || o->height <= c->wish.max_height);
 }
 
+static bool is_below(unsigned id, unsigned layers)
+{
+	return layers == 0 || id < layers;
+}
+
 static bool is_meant(int wish, unsigned value)
 {
 	return wish == CHOICE_ANY || (unsigned)wish == value;
@@ -49,7 +54,9 @@ static bool is_matching(const struct choice *c, const struct layer_option *o)
 {
 	return is_meant(c->wish.encoding, o->encoding) &&
 	       is_meant(c->wish.spatial_id, o->spatial_id) &&
-	       is_meant(c->wish.temporal_id, o->temporal_id) && is_small_enough(c, o);
+	       is_meant(c->wish.temporal_id, o->temporal_id) && is_small_enough(c, o) &&
+	       is_below(o->spatial_id, c->wish.spatial_layers) &&
+	       is_below(o->temporal_id, c->wish.temporal_layers);
 }
 
 /* Options by quality, as far as a wish by hand goes: what it leaves open counts for nothing. */

@@ -42,6 +42,7 @@ struct choice_wish {
 	int8_t encoding, spatial_id, temporal_id;
 	uint16_t max_width,
 	    max_height; /* pixels; 0: no limit. Where all are larger, the smallest */
+	uint8_t spatial_layers, temporal_layers; /* at most so many of each; 0: no limit */
 };
 
 struct choice_pick {

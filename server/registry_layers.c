@@ -181,6 +181,8 @@ enum registry_status registry_select_layer(struct registry *r, const char *id,
 		.temporal_id = (int8_t)layer->temporal,
 		.max_width = (uint16_t)layer->max_width,
 		.max_height = (uint16_t)layer->max_height,
+		.spatial_layers = (uint8_t)(layer->max_spatial + 1),
+		.temporal_layers = (uint8_t)(layer->max_temporal + 1),
 	};
 	pthread_mutex_lock(&p->lock);
 	p->wish = wish;

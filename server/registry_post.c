@@ -319,7 +319,7 @@ static void plan_viewer(struct registry *r, struct stream_entry *e, const struct
 		fill_mapping(&p->tracks[kind].mapping, m);
 		fill_stamps(&p->tracks[kind], m);
 	}
-	p->wish = (struct choice_wish){ CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0 };
+	p->wish = (struct choice_wish){ CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0, 0, 0 };
 	p->video_line = n->media[MEDIA_VIDEO].m_line;
 	memcpy(p->video_mid, n->media[MEDIA_VIDEO].mid, sizeof(p->video_mid));
 	if (!copy_remote(p, n)) {

@@ -215,8 +215,13 @@ Test(choice, missing_middle_layers_are_passed_over)
 
 static void wish(int encoding, int spatial_id, int temporal_id, unsigned width, unsigned height)
 {
-	const struct choice_wish w = { (int8_t)encoding, (int8_t)spatial_id, (int8_t)temporal_id,
-				       (uint16_t)width, (uint16_t)height };
+	const struct choice_wish w = { (int8_t)encoding,
+				       (int8_t)spatial_id,
+				       (int8_t)temporal_id,
+				       (uint16_t)width,
+				       (uint16_t)height,
+				       0,
+				       0 };
 
 	choice_set_wish(&c, &w);
 }
@@ -251,6 +256,20 @@ Test(choice, where_the_wish_is_not_sent_it_is_the_nearest_below)
 	cr_expect(is_at(update(5000000), 2, 0), "or above");
 	set_active(1, true);
 	cr_expect(is_at(update(5000000), 1, 1), "and itself as soon as it is there");
+}
+
+Test(choice, layers_are_no_more_than_wished)
+{
+	struct choice_wish w = { CHOICE_ANY, CHOICE_ANY, CHOICE_ANY, 0, 0, 0, 1 };
+
+	choice_set_wish(&c, &w);
+	cr_expect(is_at(run(5000000, 10 * SECOND_US), 2, 0));
+	w.temporal_layers = 2;
+	choice_set_wish(&c, &w);
+	cr_expect(is_at(update(5000000), 2, 1));
+	w.spatial_layers = 1;
+	choice_set_wish(&c, &w);
+	cr_expect(is_at(update(5000000), 2, 1), "there is but one");
 }
 
 Test(choice, a_picture_is_no_larger_than_wished)

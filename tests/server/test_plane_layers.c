@@ -77,7 +77,9 @@ Test(plane_layers, without_a_choice_the_best_encoding_is_sent)
 
 static void wish(struct room *r, int encoding, int spatial, int temporal)
 {
-	struct choice_wish wish = { (int8_t)encoding, (int8_t)spatial, (int8_t)temporal, 0, 0 };
+	struct choice_wish wish = {
+		(int8_t)encoding, (int8_t)spatial, (int8_t)temporal, 0, 0, 0, 0
+	};
 
 	viewer_set_wish(r->viewer, &wish);
 }
