@@ -17,6 +17,7 @@ enum {
 	RECENT_US = 200000,  /* windows of what arrived */
 	SILENT_US = 2000000, /* unanswered for so long from the start: no feedback will come */
 	SILENT_PKTS = 20,
+	UNHEARD_US = 4000000, /* and then so long without any report */
 	IDLE_US = 2000000,
 	MUTE_US = 1000000, /* feedback that did come stops: the way is blocked */
 	REMB_VALID_US = 10000000,
@@ -30,7 +31,7 @@ static const double probe_gain_min = 1.05;           /* less is no gain */
 static const double mute_factor = 0.7;
 /* A queue above the first leaves less than the whole rate, one of their sum the least share. */
 static const double drain_from_ms = 100, drain_over_ms = 600, drain_min = 0.5;
-static const double blind_growth_per_s = 1.08; /* section 6 */
+static const double blind_growth_per_s = 1.15; /* of the reports only that loss is known */
 static const double blind_low = 0.02, blind_high = 0.1;
 static const double remb_is_bound = 1.3; /* times what is sent */
 
@@ -55,7 +56,9 @@ struct bwe {
 	struct bwe_window sent_lately; /* kept while no feedback comes */
 	uint64_t goal_bps;
 	uint32_t rtt_us, feedback_rtt_us;
-	bool is_silent;
+	bool is_silent;     /* no feedback came, though much was sent */
+	bool is_unheard;    /* nor anything else */
+	uint64_t silent_us; /* when that was noticed */
 	uint16_t next_seq;
 	uint32_t held; /* entries of the ring that were sent */
 	/* Packets since the last feedback; the first of them. */
@@ -68,6 +71,7 @@ struct bwe {
 	uint64_t remb_us; /* of the last one; 0: none lately */
 	double blind_bps; /* the rate without feedback */
 	uint64_t groped_us;
+	bool has_reports;
 	double sent_bps[2];    /* sent one and two seconds ago, about */
 	uint64_t sent_us;      /* when the first was taken */
 	uint64_t probe_due_us; /* not before */
@@ -141,6 +145,8 @@ static enum bwe_source source_of(const struct bwe *b)
 {
 	if (!b->is_silent)
 		return BWE_FROM_FEEDBACK;
+	if (b->is_unheard)
+		return BWE_FROM_NOTHING;
 	return b->remb_us ? BWE_FROM_REMB : BWE_FROM_REPORTS;
 }
 
@@ -150,6 +156,8 @@ uint64_t bwe_target_bps(const struct bwe *b)
 	case BWE_FROM_REMB:
 	case BWE_FROM_REPORTS:
 		return (uint64_t)clamped(b, b->blind_bps);
+	case BWE_FROM_NOTHING:
+		return b->config.max_bps;
 	case BWE_FROM_FEEDBACK:
 		break;
 	}
@@ -351,7 +359,7 @@ enum bwe_verdict bwe_on_feedback(struct bwe *b, const struct rtcp_feedback *fb, 
 	}
 	if (!is_known)
 		return BWE_UNKNOWN;
-	b->is_silent = false;
+	b->is_silent = b->is_unheard = false;
 	b->unanswered = 0;
 	b->heard_us = now_us;
 	b->stats.feedbacks++;
@@ -389,6 +397,7 @@ void bwe_on_remb(struct bwe *b, uint64_t bps, uint64_t now_us)
 	double sent_bps;
 
 	b->remb_us = now_us;
+	b->is_unheard = false;
 	if (!b->is_silent)
 		return;
 	sent_bps = answered_bps(b, now_us);
@@ -406,6 +415,8 @@ void bwe_on_report(struct bwe *b, uint8_t fraction_lost, uint64_t now_us)
 {
 	double share = fraction_lost / 256.0;
 
+	b->is_unheard = false;
+	b->has_reports = true;
 	if (!b->is_silent)
 		return;
 	if (share > blind_high)
@@ -438,10 +449,18 @@ static uint64_t silence_due_us(const struct bwe *b)
 	return b->unanswered < SILENT_PKTS ? UINT64_MAX : b->unanswered_us + SILENT_US;
 }
 
+static uint64_t unheard_due_us(const struct bwe *b)
+{
+	if (!b->is_silent || b->is_unheard || b->has_reports || b->remb_us)
+		return UINT64_MAX;
+	return b->silent_us + UNHEARD_US;
+}
+
 static void on_silence(struct bwe *b, uint64_t now_us)
 {
 	if (b->stats.feedbacks == 0) {
 		b->is_silent = true;
+		b->silent_us = now_us;
 		return;
 	}
 	b->aimd.bps = clamped(b, feedback_bps(b) * mute_factor);
@@ -456,6 +475,8 @@ void bwe_on_timeout(struct bwe *b, uint64_t now_us)
 		on_silence(b, now_us);
 	if (b->is_silent && b->remb_us && now_us - b->remb_us > REMB_VALID_US)
 		b->remb_us = 0;
+	if (now_us >= unheard_due_us(b))
+		b->is_unheard = true;
 	judge_probe(b, now_us);
 }
 
@@ -468,6 +489,7 @@ uint64_t bwe_deadline_us(const struct bwe *b)
 {
 	uint64_t due_us = silence_due_us(b);
 
+	due_us = earlier(due_us, unheard_due_us(b));
 	if (b->is_silent && b->remb_us)
 		due_us = earlier(due_us, b->remb_us + REMB_VALID_US + 1);
 	switch (b->probe.state) {

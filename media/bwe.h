@@ -6,7 +6,8 @@
  * extension, and passes in the feedback.
  *
  * Feedback that was negotiated may never come. Where packets stay unanswered, the peer's REMB counts
- * instead, or without that the loss in its receiver reports.
+ * instead, or without that the loss in its receiver reports. Of a peer that sends nothing at all
+ * nothing is known, and all is allowed.
  *
  * Source:  draft-ietf-rmcat-gcc-02; draft-holmer-rmcat-transport-wide-cc-extensions-01;
  *          draft-alvestrand-rmcat-remb-03.
@@ -40,6 +41,7 @@ enum bwe_source {
 	BWE_FROM_FEEDBACK, /* transport-wide feedback, or its absence is not yet certain */
 	BWE_FROM_REMB,
 	BWE_FROM_REPORTS,
+	BWE_FROM_NOTHING, /* not even reports come: no limit is known, the estimate is max_bps */
 };
 
 struct bwe_stats {
