@@ -21,6 +21,7 @@ PAGE(watch_html, "watch.html");
 PAGE(watch_js, "watch.js");
 PAGE(common_js, "common.js");
 PAGE(layers_js, "layers.js");
+PAGE(buffer_js, "buffer.js");
 PAGE(picture_js, "picture.js");
 PAGE(ticker_js, "ticker.js");
 PAGE(style_css, "style.css");
@@ -46,6 +47,7 @@ static const struct page pages[] = {
 	{ HTTP_ROUTE_PAGE_FILE, "watch.js", js, page_watch_js, page_watch_js_end },
 	{ HTTP_ROUTE_PAGE_FILE, "common.js", js, page_common_js, page_common_js_end },
 	{ HTTP_ROUTE_PAGE_FILE, "layers.js", js, page_layers_js, page_layers_js_end },
+	{ HTTP_ROUTE_PAGE_FILE, "buffer.js", js, page_buffer_js, page_buffer_js_end },
 	{ HTTP_ROUTE_PAGE_FILE, "picture.js", js, page_picture_js, page_picture_js_end },
 	{ HTTP_ROUTE_PAGE_FILE, "ticker.js", js, page_ticker_js, page_ticker_js_end },
 	{ HTTP_ROUTE_PAGE_FILE, "style.css", css, page_style_css, page_style_css_end },

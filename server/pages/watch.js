@@ -5,6 +5,7 @@
 //
 // ?token= or #token=   window.sluice: { state, reason, stats, attempts, layers, viewers, frameNumber(), stop() }
 
+import { Buffer } from "/pages/buffer.js";
 import { Rates, Session, byId, kbit, parameter, sentence, showState, showStats, streamName } from "/pages/common.js";
 import { Extensions, LayerMenu, layersOf } from "/pages/layers.js";
 import { readNumber } from "/pages/picture.js";
@@ -16,6 +17,7 @@ const SILENCE_MS = 5000; // without a packet the connection counts as lost
 let session = null;
 let extensions = null;
 let rates = new Rates();
+let buffer = null;
 let waitMs = WAIT_MS.first;
 let timer = 0;
 let silentSince = 0;
@@ -63,6 +65,8 @@ async function connect() {
 				play();
 			});
 		});
+		if (session === mine)
+			buffer = new Buffer(mine.pc);
 		if (session !== mine)
 			mine.close();
 		else
@@ -101,6 +105,7 @@ function leave() {
 	extensions = null;
 	session?.close();
 	session = null;
+	buffer = null;
 	menu.reset();
 	byId("choice").hidden = true;
 	window.sluice.layers = [];
@@ -190,8 +195,9 @@ async function measure() {
 	const mine = session;
 	const stats = {
 		kbps: 0, fps: 0, width: 0, height: 0, rttMs: 0, lost: 0, lossPct: 0, jitterMs: 0, frames: 0,
-		freezes: 0, audioEnergy: 0, packets: 0, codec: "",
+		freezes: 0, bufferMs: 0, asked: 0, audioEnergy: 0, packets: 0, codec: "",
 	};
+	let videoPackets = 0;
 	const report = await mine.pc.getStats();
 	report.forEach((s) => {
 		if (s.type === "inbound-rtp") {
@@ -205,6 +211,10 @@ async function measure() {
 			stats.height = s.frameHeight ?? 0;
 			stats.frames = s.framesDecoded ?? 0;
 			stats.freezes = s.freezeCount ?? 0;
+			stats.asked = s.nackCount ?? 0;
+			videoPackets = s.packetsReceived;
+			// Seconds by frames instead of by milliseconds: milliseconds a frame.
+			stats.bufferMs = Math.round(rates.perSecond("buffer", s.jitterBufferDelay ?? 0, s.jitterBufferEmittedCount ?? 0));
 			stats.jitterMs = Math.round((s.jitter ?? 0) * 1000);
 			stats.codec = report.get(s.codecId)?.mimeType ?? "";
 		}
@@ -217,6 +227,7 @@ async function measure() {
 		return;
 	stats.lossPct = stats.packets ? Math.round((1000 * stats.lost) / (stats.packets + stats.lost)) / 10 : 0;
 	window.sluice.stats = stats;
+	buffer?.update(stats.asked, videoPackets, stats.rttMs, performance.now());
 	showStats([
 		["Received", `${stats.kbps} kbit/s`],
 		["Frames", `${stats.fps} /s`],
@@ -225,6 +236,7 @@ async function measure() {
 		["Round trip", `${stats.rttMs} ms`],
 		["Jitter", `${stats.jitterMs} ms`],
 		["Lost", `${stats.lost} (${stats.lossPct} %)`],
+		["Buffer", `${stats.bufferMs} ms`],
 		["Freezes", String(stats.freezes)],
 		["Viewers", String(window.sluice.viewers)],
 	]);

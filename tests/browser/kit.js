@@ -6,6 +6,7 @@
 // without an extension, for nothing else.
 
 const { spawn } = require("node:child_process");
+const dgram = require("node:dgram");
 const fs = require("node:fs");
 const os = require("node:os");
 const path = require("node:path");
@@ -95,6 +96,46 @@ class Relay {
 	}
 }
 Relay.all = [];
+
+// The impairment relay in front of a UDP port; its settings may change at any time.
+class Impair {
+	static async start(toPort, ...flags) {
+		const impair = new Impair();
+		impair.child = start(path.join(BUILD, "impair"),
+			["--listen", "127.0.0.1:0", "--to", `127.0.0.1:${toPort}`, ...flags], { stdio: ["pipe", "pipe", "inherit"] });
+		impair.lines = readline.createInterface({ input: impair.child.stdout })[Symbol.asyncIterator]();
+		const { value } = await bounded(impair.lines.next(), 30_000, "impair is ready");
+		impair.port = Number(/^ready listen=.*:(\d+)$/.exec(value)?.[1]);
+		if (!impair.port)
+			throw new Error(`impair did not start: ${value}`);
+		return impair;
+	}
+
+	async set(settings) {
+		for (const [name, value] of Object.entries(settings)) {
+			this.child.stdin.write(`${name} ${value}\n`);
+			const { value: answer } = await bounded(this.lines.next(), 30_000, `impair knows ${name}`);
+			if (answer !== "ok")
+				throw new Error(`impair: ${answer}`);
+		}
+	}
+
+	async stop() {
+		this.child.kill("SIGTERM");
+		await bounded(this.child.ended, 30_000, "impair has ended");
+	}
+}
+
+function freeUdpPort() {
+	return new Promise((resolve, reject) => {
+		const socket = dgram.createSocket("udp4");
+		socket.once("error", reject);
+		socket.bind(0, "127.0.0.1", () => {
+			const { port } = socket.address();
+			socket.close(() => resolve(port));
+		});
+	});
+}
 
 // --- Browsers ------------------------------------------------------------------------------------
 
@@ -301,4 +342,4 @@ async function run(tests) {
 	process.exit(0);
 }
 
-module.exports = { BUILD, Relay, browse, capture, check, leave, numberIn, playsWell, risingNumbers, run, start, until };
+module.exports = { BUILD, Impair, Relay, browse, capture, check, freeUdpPort, leave, numberIn, playsWell, risingNumbers, run, start, until };
