@@ -30,7 +30,7 @@ static void read_ids(const struct slab *s, struct ids *out)
 		out->has_frame = true;
 		out->frame = be16_read(s->data + p->descriptor_offset + 1);
 	}
-	if (p->codec != CODEC_VP8 && p->codec != CODEC_VP9)
+	if (p->is_opaque || (p->codec != CODEC_VP8 && p->codec != CODEC_VP9))
 		return;
 	(void)codec_inspect((enum media_codec)p->codec, packet_payload(s),
 			    (size_t)(p->payload_bytes - p->padding_bytes), &info);
@@ -304,7 +304,7 @@ size_t numbering_lead(const struct slab *s, const struct numbering_shift *shift,
 	size_t bytes = 0;
 
 	if ((shift->picture == 0 && shift->tl0 == 0) || packet_has(p, PACKET_PADDING_ONLY) ||
-	    (p->codec != CODEC_VP8 && p->codec != CODEC_VP9))
+	    p->is_opaque || (p->codec != CODEC_VP8 && p->codec != CODEC_VP9))
 		return 0;
 	(void)codec_inspect((enum media_codec)p->codec, packet_payload(s),
 			    (size_t)(p->payload_bytes - p->padding_bytes), &info);

@@ -62,11 +62,12 @@ struct media_packet {
 	uint8_t codec;           /* enum media_codec */
 	uint8_t spatial_id;      /* 0 where the codec or descriptor tells none */
 	uint8_t temporal_id;
-	uint8_t audio_level;        /* RFC 6464: V bit and -dBov, as on the wire */
-	uint8_t orientation;        /* 3GPP TS 26.114 CVO octet, as on the wire */
-	uint8_t descriptor_bytes;   /* dependency descriptor, at descriptor_offset */
-	uint8_t capture_bytes;      /* abs-capture-time, 8 or 16, at capture_offset */
-	uint8_t playout_delay[3];   /* min and max, 12 bits each, as on the wire */
+	uint8_t audio_level;      /* RFC 6464: V bit and -dBov, as on the wire */
+	uint8_t orientation;      /* 3GPP TS 26.114 CVO octet, as on the wire */
+	uint8_t descriptor_bytes; /* dependency descriptor, at descriptor_offset */
+	uint8_t capture_bytes;    /* abs-capture-time, 8 or 16, at capture_offset */
+	uint8_t playout_delay[3]; /* min and max, 12 bits each, as on the wire */
+	bool is_opaque; /* encrypted end to end: nobody may read, or write into, the payload */
 	uint16_t descriptor_offset; /* into slab->data */
 	uint16_t capture_offset;    /* into slab->data */
 };

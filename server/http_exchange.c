@@ -146,6 +146,17 @@ static void answer(struct http_exchange *x, unsigned status, const char *detail,
 	x->is_close = x->is_close || is_close;
 }
 
+static enum MHD_Result on_argument(void *cls, enum MHD_ValueKind kind, const char *key,
+				   const char *value)
+{
+	struct http_request *req = cls;
+
+	(void)kind;
+	if (strcmp(key, "opaque") == 0)
+		req->opaque = value ? value : "";
+	return MHD_YES;
+}
+
 static void request_fill(struct http_request *req, const struct http_listener *l,
 			 struct MHD_Connection *con, const struct http_connection *c,
 			 const struct fields *f)
@@ -155,6 +166,7 @@ static void request_fill(struct http_request *req, const struct http_listener *l
 	req->content_type = field(con, "Content-Type");
 	req->authorization = field(con, "Authorization");
 	req->if_match = field(con, "If-Match");
+	MHD_get_connection_values(con, MHD_GET_ARGUMENT_KIND, on_argument, req);
 	req->is_preflight = field(con, "Access-Control-Request-Method") != NULL;
 	req->is_privileged = auth_is_privileged(c->ip, field(con, "Host"), f->is_forwarded);
 	req->now_us = clock_now_us();

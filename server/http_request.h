@@ -45,6 +45,7 @@ struct http_request {
 	const char *content_type; /* header fields, NULL when absent */
 	const char *authorization;
 	const char *if_match;
+	const char *opaque;    /* of the query: NULL when absent, "" without a value */
 	bool is_privileged;    /* auth_is_privileged() */
 	uint8_t client_ip[16]; /* behind trusted proxies; the layout of struct net_addr */
 	uint64_t now_us;

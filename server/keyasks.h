@@ -37,6 +37,9 @@ struct keyasks {
 /** @param percent share of key frames, 1..100 */
 void keyasks_init(struct keyasks *k, uint64_t interval_us, uint32_t percent);
 
+/** No key frame of this source can be recognised: a request is not repeated for want of one. */
+void keyasks_assume_answered(struct keyasks *k);
+
 /** Somebody wants a key frame.
  *  @param reasons not 0; @param folds requests this one stands for, at least 1
  *  @param is_urgent who asks shows no picture without it */

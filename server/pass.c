@@ -21,6 +21,21 @@ enum {
 
 /* --- one viewer -------------------------------------------------------------------------- */
 
+/* Where payloads are opaque and no descriptor tells of key frames, any frame may be one: a viewer
+ * begins with the next, and its decoder waits for what it asked for. */
+static struct slab *find_untold(const struct history *h, uint64_t after)
+{
+	struct slab *slab = history_next(h, after);
+
+	while (slab && packet_of_const(slab)->is_opaque &&
+	       !packet_has(packet_of_const(slab), PACKET_DESCRIPTOR)) {
+		if (packet_has(packet_of_const(slab), PACKET_FRAME_START))
+			return slab;
+		slab = history_next(h, packet_of_const(slab)->index);
+	}
+	return NULL;
+}
+
 /* May the viewer start now, and where? */
 static bool find_start(const struct viewer_track *t, const struct history *h, unsigned kind,
 		       uint64_t to, uint64_t *first)
@@ -28,6 +43,8 @@ static bool find_start(const struct viewer_track *t, const struct history *h, un
 	struct slab *slab =
 	    kind == MEDIA_VIDEO ? history_keyframe(h) : history_next(h, t->wait_from);
 
+	if (kind == MEDIA_VIDEO && (!slab || packet_of_const(slab)->index <= t->wait_from))
+		slab = find_untold(h, t->wait_from);
 	if (!slab || packet_of_const(slab)->index <= t->wait_from ||
 	    packet_of_const(slab)->index > to)
 		return false;

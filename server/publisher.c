@@ -203,6 +203,11 @@ void publisher_arm(struct publisher *p)
 	session_arm_role(p->session, due_us);
 }
 
+static bool has_descriptors(const struct publisher *p)
+{
+	return publisher_terms(p, MEDIA_VIDEO)->extensions.id_of[EXT_DEPENDENCY_DESCRIPTOR] != 0;
+}
+
 void publisher_run_keyframes(struct publisher *p, struct source *source)
 {
 	struct worker *w = publisher_worker(p);
@@ -214,6 +219,8 @@ void publisher_run_keyframes(struct publisher *p, struct source *source)
 	case KEYASKS_ASK:
 		counter_add(&w->counters.keyframes_folded, run.folds - 1);
 		publisher_send_keyframe_request(p, source);
+		if (p->session->plan->is_opaque && !has_descriptors(p))
+			keyasks_assume_answered(&source->keyasks);
 		break;
 	case KEYASKS_HELD:
 		counter_add(&w->counters.keyframes_held, 1);
@@ -386,8 +393,12 @@ void publisher_feed_packet(struct publisher *p, struct slab *slab, const struct 
 	enum track_verdict verdict;
 
 	packet_describe(slab, in->rtp, ext, codec, in->codec, w->now_us);
+	packet_of(slab)->is_opaque = p->session->plan->is_opaque;
 	if (source->layers && !in->is_unwanted)
 		publisher_read_layers(p, source, slab, in->codec);
+	if (packet_of(slab)->is_opaque && in->codec->flags & CODEC_FRAME_START &&
+	    !packet_has(packet_of(slab), PACKET_DESCRIPTOR))
+		packet_of(slab)->flags |= PACKET_FRAME_START; /* by its timestamp */
 	verdict =
 	    track_on_packet(p->feed->tracks[stream_lane(source->kind, source->encoding)], slab, in);
 	switch (verdict) {

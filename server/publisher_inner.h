@@ -30,7 +30,9 @@ struct source {
 	uint8_t kind, encoding;
 	bool is_started;
 	uint32_t ssrc, former_ssrc;
-	uint32_t rtx_ssrc; /* 0: not known yet */
+	uint32_t rtx_ssrc;         /* 0: not known yet */
+	uint32_t newest_timestamp; /* as it came; of an opaque source */
+	bool has_timestamp;
 	uint64_t former_until_us;
 	uint64_t given_up; /* of the tracker's statistics, as last seen */
 	struct reports_rx reports;

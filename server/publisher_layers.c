@@ -11,7 +11,8 @@ int publisher_open_layers(struct publisher *p)
 	int err = layer_meter_create(&p->meter);
 
 	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO) && !err; e++)
-		err = layers_create(&publisher_source(p, MEDIA_VIDEO, e)->layers, false);
+		err = layers_create(&publisher_source(p, MEDIA_VIDEO, e)->layers,
+				    p->session->plan->is_opaque);
 	return err;
 }
 

@@ -195,6 +195,18 @@ static bool is_whole(struct worker *w, const struct type_entry *type, const stru
 	return false;
 }
 
+/* What can be known without the payload. A descriptor, where there is one, says more: layers.c. */
+static void guess_frame(struct source *source, const struct rtp_packet *rtp, struct codec_info *out)
+{
+	int32_t ahead = rtp_timestamp_diff(rtp->timestamp, source->newest_timestamp);
+
+	if (ahead > 0 || !source->has_timestamp) {
+		source->newest_timestamp = rtp->timestamp;
+		source->has_timestamp = true;
+		out->flags = CODEC_FRAME_START;
+	}
+}
+
 void publisher_on_rtp(struct publisher *p, struct slab *slab)
 {
 	struct worker *w = publisher_worker(p);
@@ -240,8 +252,11 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 		counter_add(&w->counters.rtp_unfed, 1);
 		goto drop;
 	}
-	codec_inspect((enum media_codec)type->codec, slab->data + rtp.payload_offset,
-		      rtp.payload_bytes, &codec);
+	if (p->session->plan->is_opaque)
+		guess_frame(source, &rtp, &codec);
+	else
+		codec_inspect((enum media_codec)type->codec, slab->data + rtp.payload_offset,
+			      rtp.payload_bytes, &codec);
 	publisher_feed_packet(p, slab, &in, source, (enum media_codec)type->codec, &ext);
 	return;
 

@@ -54,9 +54,16 @@ struct registry_reply {
 	unsigned retry_after_s; /* 0: none */
 };
 
+/* What a publisher brings. */
+struct registry_offer {
+	const char *text;
+	size_t len;
+	bool is_opaque; /* payloads are encrypted end to end: nothing may depend on them */
+};
+
 /** WHIP: an offer to send `stream`. The name has been validated.
  *  @param client who asks, for registry_on_settled(): the layout of struct net_addr */
-void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
+void registry_publish(struct registry *r, const char *stream, const struct registry_offer *offer,
 		      const uint8_t client[16], struct registry_reply *reply);
 
 /** WHEP: an offer to receive `stream`. */

@@ -162,7 +162,7 @@ static void finish_post(struct registry *r, const char *stream, const uint8_t cl
 }
 
 static void plan_publisher(struct registry *r, struct stream_entry *e, const struct sdp *offer,
-			   const struct negotiated *n, struct registry_reply *reply)
+			   const struct negotiated *n, bool is_opaque, struct registry_reply *reply)
 {
 	struct plan *p = plan_create(PLAN_PUBLISHER);
 
@@ -174,6 +174,7 @@ static void plan_publisher(struct registry *r, struct stream_entry *e, const str
 		return;
 	}
 	*p->negotiated = *n;
+	p->is_opaque = is_opaque;
 	if (!copy_remote(p, n)) {
 		registry_refuse(reply, REGISTRY_UNACCEPTABLE,
 				"ice-ufrag is longer than 32 or ice-pwd longer than 64 characters");
@@ -184,7 +185,23 @@ static void plan_publisher(struct registry *r, struct stream_entry *e, const str
 		plan_unref(p);
 }
 
-void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
+/* Of an opaque stream nothing may depend on payloads: RED's blocks cannot be told apart, and without
+ * descriptors there is no way to change between encodings. */
+static enum answer_verdict negotiate_opaque(const struct sdp *sdp, struct answer_policy *policy,
+					    struct negotiated *n, char reason[ANSWER_REASON_BYTES])
+{
+	enum answer_verdict verdict;
+
+	policy->red = false;
+	verdict = answer_negotiate(sdp, policy, n, reason);
+	if (verdict != ANSWER_OK ||
+	    n->media[MEDIA_VIDEO].extensions.id_of[EXT_DEPENDENCY_DESCRIPTOR] != 0)
+		return verdict;
+	policy->max_encodings = 1;
+	return answer_negotiate(sdp, policy, n, reason);
+}
+
+void registry_publish(struct registry *r, const char *stream, const struct registry_offer *offer,
 		      const uint8_t client[16], struct registry_reply *reply)
 {
 	struct answer_policy policy;
@@ -196,7 +213,7 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	*reply = (struct registry_reply){ .status = REGISTRY_OK };
 	if (!may_admit(r, reply))
 		return;
-	sdp = parse_offer(offer, len, reply);
+	sdp = parse_offer(offer->text, offer->len, reply);
 	if (!sdp)
 		return;
 	n = malloc(sizeof(*n));
@@ -213,9 +230,10 @@ void registry_publish(struct registry *r, const char *stream, const char *offer,
 	policy.feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
 		policy.extensions[kind] |= 1u << EXT_TRANSPORT_CC;
-	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
+	verdict = offer->is_opaque ? negotiate_opaque(sdp, &policy, n, reply->reason)
+				   : answer_negotiate(sdp, &policy, n, reply->reason);
 	if (verdict == ANSWER_OK)
-		plan_publisher(r, e, sdp, n, reply);
+		plan_publisher(r, e, sdp, n, offer->is_opaque, reply);
 	else
 		reply->status = status_of(verdict);
 out:

@@ -169,6 +169,21 @@ static bool has_method(const struct http_request *req)
 	return false;
 }
 
+static bool is_opaque(const struct http_request *req)
+{
+	return req->opaque && strcmp(req->opaque, "1") == 0;
+}
+
+static bool admit_query(const struct http_request *req, struct http_reply *reply)
+{
+	if (req->route.kind != HTTP_ROUTE_WHIP || !req->opaque || is_opaque(req) ||
+	    strcmp(req->opaque, "0") == 0)
+		return true;
+	http_reply_problem(reply, 400,
+			   "opaque in the query is 1 (payloads are encrypted end to end) or 0");
+	return false;
+}
+
 bool whip_admit(struct http_context *ctx, const struct http_request *req, struct http_reply *reply)
 {
 	if (!has_method(req)) {
@@ -181,7 +196,7 @@ bool whip_admit(struct http_context *ctx, const struct http_request *req, struct
 	}
 	if (req->method == HTTP_POST)
 		return admit_token(ctx, req, reply) && admit_rate(ctx, req, reply) &&
-		       admit_type(req, reply);
+		       admit_type(req, reply) && admit_query(req, reply);
 	if (req->method == HTTP_PATCH)
 		return admit_rate(ctx, req, reply) && admit_type(req, reply);
 	return true;
@@ -221,7 +236,8 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 		return;
 	}
 	if (req->route.kind == HTTP_ROUTE_WHIP)
-		registry_publish(ctx->registry, req->route.name, offer, req->body_bytes,
+		registry_publish(ctx->registry, req->route.name,
+				 &(struct registry_offer){ offer, req->body_bytes, is_opaque(req) },
 				 req->client_ip, &answer);
 	else
 		registry_watch(ctx->registry, req->route.name, offer, req->body_bytes,

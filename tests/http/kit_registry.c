@@ -21,14 +21,14 @@ static void note(char out[DOUBLE_TEXT_BYTES], const char *text)
 	snprintf(out, DOUBLE_TEXT_BYTES, "%s", text);
 }
 
-void registry_publish(struct registry *r, const char *stream, const char *offer, size_t len,
+void registry_publish(struct registry *r, const char *stream, const struct registry_offer *offer,
 		      const uint8_t client[16], struct registry_reply *reply)
 {
 	(void)r;
-	(void)offer;
 	(void)client;
 	d->publishes++;
-	d->body_bytes = len;
+	d->body_bytes = offer->len;
+	d->is_opaque = offer->is_opaque;
 	note(d->stream, stream);
 	reply_fill(reply);
 }

@@ -19,7 +19,7 @@ struct registry_double {
 	char if_match[DOUBLE_TEXT_BYTES]; /* "(none)" when absent */
 	size_t body_bytes;
 	uint64_t number;
-	bool is_strict;
+	bool is_strict, is_opaque;
 	struct registry_layer layer;       /* asked for */
 	enum registry_status layer_status; /* what a choice of layer is answered */
 	uint32_t wanted;                   /* kinds of event asked for */

@@ -72,6 +72,38 @@ Test(whip, each_verdict_of_the_registry_has_its_status_and_its_reason)
 	relay_stop();
 }
 
+Test(whip, a_publisher_says_in_the_query_that_payloads_are_opaque)
+{
+	static const struct {
+		const char *path;
+		int status;
+		bool is_opaque;
+	} rows[] = {
+		{ "/whip/cam", 201, false },
+		{ "/whip/cam?opaque=1", 201, true },
+		{ "/whip/cam?x=y&opaque=1", 201, true },
+		{ "/whip/cam?opaque=0", 201, false },
+		{ "/whip/cam?opaque=yes", 400, false },
+		{ "/whip/cam?opaque=", 400, false },
+		{ "/whip/cam?opaque", 400, false },
+		{ "/whep/cam?opaque=yes", 201, false },
+	};
+
+	relay_start("");
+	answers(REGISTRY_OK, "");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *answer;
+
+		registry_double.is_opaque = false;
+		answer = post(rows[i].path, "");
+		cr_expect_eq(relay_status(answer), rows[i].status, "%s: %s", rows[i].path, answer);
+		cr_expect_eq(registry_double.is_opaque, rows[i].is_opaque, "%s", rows[i].path);
+		cr_expect_eq(rows[i].status == 400,
+			     strstr(answer, "opaque in the query is 1") != NULL, "%s", answer);
+	}
+	relay_stop();
+}
+
 Test(whip, a_retry_time_of_the_registry_is_passed_on)
 {
 	relay_start("");

@@ -517,8 +517,10 @@ static void post(struct kit_peer *peer)
 		len = (int)strlen(text);
 	}
 	if (peer->config.publishes)
-		registry_publish(p->registry, peer->stream, text, (size_t)len,
-				 (const uint8_t[16]){ 0 }, &reply);
+		registry_publish(
+		    p->registry, peer->stream,
+		    &(struct registry_offer){ text, (size_t)len, peer->config.is_opaque },
+		    (const uint8_t[16]){ 0 }, &reply);
 	else
 		registry_watch(p->registry, peer->stream, text, (size_t)len,
 			       (const uint8_t[16]){ 0 }, &reply);

@@ -71,7 +71,7 @@ struct kit_between {
 };
 
 struct kit_peer_config {
-	bool publishes, audio, video, rtx, transport_cc, remb;
+	bool publishes, audio, video, rtx, transport_cc, remb, is_opaque;
 	unsigned worker; /* where the kernel lands its datagrams */
 	/* Change the offer's text, of OFFER_MAX_BYTES, before it is sent, and the answer's before it is
 	 * read; NULL: as they are. */

@@ -197,6 +197,24 @@ Test(plane_audio, redundancy_is_not_agreed_to_where_nobody_sends_it)
 	kit_plane_close(p);
 }
 
+/* Its blocks could not be told apart. */
+Test(plane_audio, redundancy_is_not_agreed_to_where_payloads_are_opaque)
+{
+	static struct formats refused = { LINE "63 111", OPUS RED, LINE "111\r\n",
+					  "a=rtpmap:111 opus/48000/2\r\n" };
+	struct kit_plane *p = kit_plane_open("", 1);
+
+	kit_peer_join(p, "live",
+		      &(struct kit_peer_config){ .publishes = true,
+						 .audio = true,
+						 .video = true,
+						 .is_opaque = true,
+						 .edit_offer = edit_offer,
+						 .edit_answer = edit_answer,
+						 .edit_arg = &refused });
+	kit_plane_close(p);
+}
+
 Test(plane_audio, viewers_are_told_of_stereo)
 {
 	static struct formats stereo = {

@@ -107,7 +107,8 @@ Test(plane_join, an_offer_that_is_refused_leaves_no_stream_behind)
 
 	registry_watch(p->registry, "a", text, sizeof(text) - 1, client, &reply);
 	cr_expect_neq(reply.status, REGISTRY_OK);
-	registry_publish(p->registry, "b", text, sizeof(text) - 1, client, &reply);
+	registry_publish(p->registry, "b",
+			 &(struct registry_offer){ text, sizeof(text) - 1, false }, client, &reply);
 	cr_expect_neq(reply.status, REGISTRY_OK);
 	cr_expect_eq(p->registry->stream_count, 0);
 	kit_plane_close(p);

@@ -50,7 +50,9 @@ static void post_without_memory(bool publishes)
 
 		fault_after(calls);
 		if (publishes)
-			registry_publish(p->registry, "live", text, len, client, &reply);
+			registry_publish(p->registry, "live",
+					 &(struct registry_offer){ text, len, false }, client,
+					 &reply);
 		else
 			registry_watch(p->registry, "live", text, len, client, &reply);
 		fault_after(-1);
