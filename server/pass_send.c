@@ -133,6 +133,25 @@ static uint32_t timestamp_of(const struct viewer *v, const struct viewer_track *
 	return squeeze_timestamp(&t->squeeze, p->index, p->timestamp) + place->shift.timestamp;
 }
 
+static size_t datagram_bytes(const struct seal_job *job)
+{
+	return job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
+	       seal_tag_bytes(seal_tx_profile(job->tx));
+}
+
+/* Making room sealed and emptied the batch: a job that was not its first is now. */
+static struct seal_job *move_to_front(struct pass_batch *batch, const struct seal_job *job)
+{
+	struct seal_job *first = &batch->jobs[0];
+
+	memcpy(batch->headers[0], job->header, job->header_bytes);
+	memcpy(batch->leads[0], job->lead, job->lead_bytes);
+	*first = *job;
+	first->header = batch->headers[0];
+	first->lead = batch->leads[0];
+	return first;
+}
+
 bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 		const struct numbering_place *place, bool as_rtx)
 {
@@ -171,30 +190,19 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 								     lead + job->lead_bytes));
 	else if (p->codec == CODEC_RED && !packet_has(p, PACKET_PADDING_ONLY))
 		job->lead_bytes = (uint16_t)shape_red(&t->templates->mapping, job, lead);
-	job->out = take_room(v, socket,
-			     job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
-				 seal_tag_bytes(seal_tx_profile(job->tx)));
+	job->out = take_room(v, socket, datagram_bytes(job));
 	if (!job->out)
 		return false;
-	if (batch->count == 0 && header != batch->headers[0]) {
-		/* Making room sealed and emptied the batch: this job is its first now. */
-		memcpy(batch->headers[0], header, job->header_bytes);
-		memcpy(batch->leads[0], lead, job->lead_bytes);
-		batch->jobs[0] = *job;
-		job = &batch->jobs[0];
-		header = batch->headers[0];
-		job->header = header;
-		job->lead = batch->leads[0];
-	}
+	if (batch->count == 0 && job != &batch->jobs[0])
+		job = move_to_front(batch, job);
+	header = batch->headers[batch->count];
 	if (as_rtx) {
 		job->index = resend_next_rtx(&t->resend);
 		mapping_make_rtx(&t->templates->mapping, header, p->codec);
 	}
 	mapping_patch(header, (uint16_t)job->index, timestamp, as_rtx ? t->rtx_ssrc : t->ssrc);
 	if (v->adapt)
-		adapt_on_send(v, t, header,
-			      job->header_bytes + (size_t)job->lead_bytes + job->payload_bytes +
-				  seal_tag_bytes(seal_tx_profile(job->tx)));
+		adapt_on_send(v, t, header, datagram_bytes(job));
 	batch->count++;
 	v->packets++;
 	v->bytes += p->payload_bytes;
@@ -259,7 +267,7 @@ bool pass_pad(struct viewer *v)
 		.header_bytes = (uint16_t)copy_header(t->templates, slab, header),
 		.payload_bytes = sizeof(padding),
 	};
-	bytes = job->header_bytes + sizeof(padding) + seal_tag_bytes(seal_tx_profile(job->tx));
+	bytes = datagram_bytes(job);
 	job->out = take_room(v, socket, bytes);
 	if (!job->out)
 		return false;
