@@ -241,9 +241,16 @@ void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t re
 		return;
 	counter_add(&w->counters.keyframes_asked, folds);
 	keyasks_want(&source->keyasks, w->now_us, reasons, folds,
-		     reasons & (PUBLISHER_KEYFRAME_JOIN | PUBLISHER_KEYFRAME_START));
+		     reasons & (PUBLISHER_KEYFRAME_JOIN | PUBLISHER_KEYFRAME_START |
+				PUBLISHER_KEYFRAME_MOVE));
 	publisher_run_keyframes(p, source);
 	publisher_arm(p);
+}
+
+void publisher_on_moved(struct publisher *p)
+{
+	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
+		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_MOVE, 1);
 }
 
 static void run_source(struct publisher *p, struct source *source)

@@ -14,12 +14,16 @@ enum publisher_keyframe_reason {
 	PUBLISHER_KEYFRAME_START = 1 << 2,  /* the feed is new */
 	PUBLISHER_KEYFRAME_LOSS = 1 << 3,   /* a gap that repair gave up */
 	PUBLISHER_KEYFRAME_SWITCH = 1 << 4, /* a viewer goes to another layer */
+	PUBLISHER_KEYFRAME_MOVE = 1 << 5,   /* an address changed: nobody knows what was lost */
 };
 
 /** @return 0 or -ENOMEM */
 int publisher_create(struct publisher **out, struct session *session);
 /** @return the feed it held, now the caller's; NULL when it held none */
 struct feed *publisher_destroy(struct publisher *p);
+
+/** It is reached over another path. What was lost meanwhile may be more than repair can bring. */
+void publisher_on_moved(struct publisher *p);
 
 /** From now on this publisher feeds the stream; takes over `feed`. */
 void publisher_take_feed(struct publisher *p, struct feed *feed);

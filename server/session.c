@@ -452,6 +452,10 @@ static bool on_event(struct session *s, const struct transport_output *out)
 		return true;
 	case TRANSPORT_PATH_CHANGED:
 		show_path(s); /* session_socket() follows by itself */
+		if (s->publisher)
+			publisher_on_moved(s->publisher);
+		else if (s->viewer)
+			viewer_on_moved(s->viewer);
 		return true;
 	case TRANSPORT_CLOSED:
 		take_down(s);

@@ -102,6 +102,13 @@ void viewer_wait_for(struct viewer *v, uint8_t encoding)
 						   : PUBLISHER_KEYFRAME_JOIN);
 }
 
+void viewer_on_moved(struct viewer *v)
+{
+	if (v->tracks[MEDIA_VIDEO].templates)
+		branch_want_keyframe(v->branch, v->layers ? v->layers->encoding : 0,
+				     PUBLISHER_KEYFRAME_MOVE);
+}
+
 size_t viewer_bytes(const struct viewer *v)
 {
 	return sizeof(*v) + (v->layers ? sizeof(*v->layers) : 0) + (v->adapt ? adapt_bytes() : 0);

@@ -72,6 +72,9 @@ size_t viewer_bytes(const struct viewer *v);
 void viewer_on_rtcp(struct viewer *v, const uint8_t *bytes, size_t len);
 /** Its time has come: reports, its link; arms the session again. */
 void viewer_on_due(struct viewer *v);
+/** It is reached over another path. A browser that misses more than it was sent again waits 3 s
+ *  before it asks for a key frame. */
+void viewer_on_moved(struct viewer *v);
 
 /** One compound packet: a sender report for each track that has a clock, and the name that binds
  *  them together. */

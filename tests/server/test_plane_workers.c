@@ -334,3 +334,27 @@ Test(plane_workers, holds_visits_and_memory_are_counted_and_memory_goes_back_to_
 	cr_expect_eq(counter_read(&c->branch_bytes), 0);
 	kit_plane_close(p);
 }
+
+Test(plane_workers, whoever_changes_its_address_gets_a_key_frame)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct kit_peer *source = kit_peer_join(p, "live", &publisher);
+	struct kit_peer *v = kit_peer_join(p, "live", &here);
+	unsigned before;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct kit_peer *mover = i ? source : v;
+
+		kit_peer_send_frame(source, true, 1, 500, NULL);
+		kit_plane_advance(p, 3000000);
+		before = source->plis;
+		kit_plane_advance(p, 7000000);
+		cr_assert_eq(source->plis, before, "nothing is asked while nobody moves");
+		kit_peer_send_frame(source, false, 1, 500, NULL);
+		kit_plane_advance(p, 1000);
+		mover->addr.port++;
+		kit_plane_advance(p, 7000000);
+		cr_expect_gt(source->plis, before, "%s", i ? "publisher" : "viewer");
+	}
+	kit_plane_close(p);
+}
