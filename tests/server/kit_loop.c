@@ -8,7 +8,7 @@
 #include "net/random.h"
 #include "tests/server/kit_wire.h"
 
-enum { WATCHES = 8, TIMERS = 4, WORKS = 256 };
+enum { WATCHES = 128, TIMERS = 4, WORKS = 256 };
 
 struct loop_watch {
 	struct loop *loop;

@@ -9,6 +9,7 @@
 #include "net/random.h"
 #include "pool/bytes.h"
 #include "server/log.h"
+#include "tests/server/kit_stream.h"
 
 enum { ROUNDS_MAX = 100000, STEP_MIN_US = 1000, PACKETS = 4096, JOIN_US = 3000000 };
 
@@ -46,6 +47,8 @@ struct kit_plane *kit_plane_open(const char *yaml, unsigned workers)
 	assert(err == 0);
 	p->shared.config = p->config;
 	p->shared.workers = workers;
+	p->shared.has_tcp = true;
+	p->shared.tcp_connections = UINT32_MAX;
 	err = directory_create(&p->shared.directory);
 	assert(err == 0);
 	err = loop_create(&p->loop);
@@ -321,11 +324,23 @@ bool kit_peer_poll(struct kit_peer *peer)
 	return any;
 }
 
+static bool take_stream(struct kit_peer *peer)
+{
+	const struct kit_datagram *d;
+	bool any = false;
+
+	for (; peer->tcp && (d = kit_stream_take(peer->tcp)) != NULL; any = true)
+		if (peer->transport)
+			kit_peer_receive(peer, d);
+	return any;
+}
+
 static bool run_peers(struct kit_plane *p)
 {
 	bool any = false;
 
 	for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
+		any |= take_stream(peer);
 		if (peer->transport && peer->due_us <= p->now_us)
 			transport_on_timeout(peer->transport, p->now_us);
 		if (peer->between)
@@ -581,6 +596,7 @@ void kit_peer_drop(struct kit_peer *peer)
 	while (*at != peer)
 		at = &(*at)->next;
 	*at = peer->next;
+	kit_stream_close(peer);
 	transport_destroy(peer->transport);
 	free(peer->packets);
 	free(peer);
@@ -643,7 +659,11 @@ void kit_peer_send_raw(struct kit_peer *peer, const uint8_t *bytes, size_t len)
 {
 	struct net_path path = { .remote = peer->addr, .local = relay_addr };
 
-	if (!peer->is_mute)
+	if (peer->is_mute)
+		return;
+	if (peer->tcp)
+		kit_stream_send(peer->tcp, bytes, len);
+	else
 		(void)kit_wire_arrive(kit_wire_fd(peer->worker), &path, bytes, len);
 }
 

@@ -89,6 +89,7 @@ struct kit_peer {
 	struct net_addr addr; /* may be changed at any time: a NAT that moves */
 	unsigned worker;
 	struct transport *transport; /* NULL: refused, or torn down */
+	struct kit_stream *tcp;      /* instead of datagrams (kit_stream.h) */
 	struct ice_credentials local;
 	struct negotiated terms;
 	char id[REGISTRY_ID_BYTES], etag[REGISTRY_ETAG_BYTES];

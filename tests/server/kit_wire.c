@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/udp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ static void *on_send_arg;
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned n, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 
@@ -174,9 +176,23 @@ bool kit_wire_arrive(int fd, const struct net_path *path, const uint8_t *bytes, 
 	return true;
 }
 
+static unsigned kernel_ready(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLIN | POLLOUT };
+	int err = poll(&poller, 1, 0);
+
+	assert(err >= 0);
+	return (poller.revents & (POLLIN | POLLHUP | POLLERR) ? (unsigned)LOOP_READABLE : 0) |
+	       (poller.revents & (POLLOUT | POLLERR) ? (unsigned)LOOP_WRITABLE : 0);
+}
+
 unsigned kit_wire_ready(int fd)
 {
-	const struct udp_socket *s = socket_of(fd);
+	const struct udp_socket *s;
+
+	if (fd < FIRST_FD)
+		return kernel_ready(fd);
+	s = socket_of(fd);
 
 	return (s->count ? (unsigned)LOOP_READABLE : 0) |
 	       (s->is_full ? 0 : (unsigned)LOOP_WRITABLE);
@@ -287,9 +303,11 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned n, int flags)
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	struct udp_socket *s = socket_of(fd);
+	struct udp_socket *s;
 
-	(void)flags;
+	if (fd < FIRST_FD)
+		return __real_sendmsg(fd, message, flags);
+	s = socket_of(fd);
 	if (ask(s, 1) < 0)
 		return -1;
 	leave(s, message);

@@ -34,7 +34,7 @@ const struct kit_datagram *kit_wire_take(void);
 /** Datagrams that left and nobody took, since nobody read for long: 0 unless a test is wrong. */
 unsigned kit_wire_lost(void);
 
-/** LOOP_ bits of a socket. */
+/** LOOP_ bits of a socket; of a real one, as the kernel says. */
 unsigned kit_wire_ready(int fd);
 
 /** One answer of the kernel: take so many messages of those offered (0: fail with `error`). */
