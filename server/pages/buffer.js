@@ -2,14 +2,14 @@
 //
 // A browser's buffer follows the network's jitter and one repair. A packet whose repair was lost as
 // well comes some round trips later, and the picture stands still. Where packets are repaired all the
-// time, the page asks for a buffer that waits for the third repair; where none is, for the browser's
-// own.
+// time, the page asks for a buffer that waits for the third repair on either leg; where none is, for
+// the browser's own.
 
 const LOSSY_SHARE = 0.005; // of the packets
 const CALM_MS = 20_000; // so long without loss, and the buffer shrinks
-const MOST_MS = 600;
+const MOST_MS = 800;
 const BASE_MS = 100;
-const ROUND_TRIPS = 4; // three repairs, and one for the publisher's side
+const ROUND_TRIPS = 6; // three repairs on either leg
 
 export class Buffer {
 	constructor(pc) {
