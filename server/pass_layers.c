@@ -176,16 +176,18 @@ static bool walk(struct viewer *v, struct slab *slab)
 	struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
 	const struct media_packet *p = packet_of_const(slab);
 	bool begins_picture = !l->has_seen || p->timestamp != l->seen_timestamp;
+	/* It has its number since a visit that was blocked: what is wanted since then comes after it. */
+	bool is_taken = !l->numbering.is_switching && p->index <= l->numbering.cursor;
 	struct numbering_place place;
 
 	if (packet_has(p, PACKET_PADDING_ONLY)) {
 		numbering_drop(&l->numbering, slab);
 		return true;
 	}
-	if (begins_picture || packet_has(p, PACKET_KEYFRAME))
+	if (!is_taken && (begins_picture || packet_has(p, PACKET_KEYFRAME)))
 		follow_target(l, p, begins_picture);
 	note_entry(l, p);
-	if (pass_is_wanted(t, p, l->target)) {
+	if (is_taken || pass_is_wanted(t, p, l->target)) {
 		numbering_take(&l->numbering, slab, &place);
 		if (!pass_send_packet(v, t, slab, &place))
 			return false;
