@@ -54,7 +54,8 @@ class Relay {
 		const config = path.join(relay.folder, "sluice.yaml");
 		fs.writeFileSync(config, `drain_ms: 0\n${yaml}`);
 		relay.child = start(path.join(BUILD, "sluice"),
-			["-c", config, "--http", "127.0.0.1:0", "--udp", "127.0.0.1:0", ...flags]);
+			["-c", config, ...["--http", "--udp"].filter((flag) => !flags.includes(flag))
+				.flatMap((flag) => [flag, "127.0.0.1:0"]), ...flags]);
 		readline.createInterface({ input: relay.child.stderr }).on("line", (line) => relay.log.push(line));
 		const ready = new Promise((resolve) =>
 			readline.createInterface({ input: relay.child.stdout }).once("line", resolve));
@@ -342,4 +343,4 @@ async function run(tests) {
 	process.exit(0);
 }
 
-module.exports = { BUILD, Impair, Relay, browse, capture, check, freeUdpPort, leave, numberIn, playsWell, risingNumbers, run, start, until };
+module.exports = { BUILD, Impair, Relay, browse, capture, check, counts, freeUdpPort, leave, numberIn, playsWell, risingNumbers, run, start, until };
