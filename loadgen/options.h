@@ -31,8 +31,8 @@ struct options {
 	uint32_t streams, subscribers;
 	uint32_t rate_per_s; /* joins */
 	uint32_t join_timeout_s;
-	uint32_t duration_s; /* 0: until interrupted (publish, subscribe) */
-	uint32_t verify;     /* every so many-th viewer, the first one included; 0: none */
+	uint32_t duration_s;          /* 0: until interrupted (publish, subscribe) */
+	uint32_t verify;              /* every so many-th viewer, the first one included; 0: none */
 	uint32_t keyframe_interval_s; /* that the publisher keeps by itself */
 	enum publisher_pacing pacing;
 	unsigned srtp; /* enum seal_profile to agree on; 0: any */

@@ -83,7 +83,7 @@ struct plan {
 	_Atomic uint32_t refs;
 	_Atomic uint64_t claim; /* 0, a session_ref, or PLAN_GONE */
 	enum plan_role role;
-	bool is_opaque; /* publishers: payloads are encrypted end to end */
+	bool is_opaque;  /* publishers: payloads are encrypted end to end */
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
