@@ -327,12 +327,15 @@ function abandon(error) {
 	process.exit(1);
 }
 
-// Runs {name: async function} one after the other.
+// Runs {name: async function} one after the other; with names as arguments, only those.
 async function run(tests) {
+	const names = process.argv.slice(2);
 	process.on("SIGTERM", () => abandon(new Error("ended from outside")));
 	setTimeout(() => abandon(new Error("the test's time is up")), LIMIT_MS).unref();
 	try {
 		for (const [name, test] of Object.entries(tests)) {
+			if (names.length && !names.includes(name))
+				continue;
 			const began = Date.now();
 			const result = await test();
 			console.log(`${name} (${(Date.now() - began) / 1000} s) ${JSON.stringify(result ?? "")}`);
