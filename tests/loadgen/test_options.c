@@ -57,11 +57,10 @@ Test(options, are_all_understood)
 	cr_expect_eq(o.pacing, PUBLISHER_PACING_FRAME);
 	cr_expect_float_eq(o.max_loss_percent, 0.5, 1e-9);
 	cr_expect_eq(o.pid, 12);
-	cr_assert_eq(
-	    parse((const char *[]){ "bench", "--url", "http://a", "--rate", "9", "--join-timeout",
-				    "8", "--duration", "7", "--verify", "0", "--keyframe-interval",
-				    "10", NULL }),
-	    OPTIONS_RUN, "%s", error);
+	cr_assert_eq(parse((const char *[]){ "bench", "--url", "http://a", "--rate", "9",
+					     "--join-timeout", "8", "--duration", "7", "--verify",
+					     "0", "--keyframe-interval", "10", NULL }),
+		     OPTIONS_RUN, "%s", error);
 	cr_expect_eq(o.rate_per_s, 9);
 	cr_expect_eq(o.join_timeout_s, 8);
 	cr_expect_eq(o.duration_s, 7);
@@ -113,8 +112,10 @@ Test(options, that_are_wrong_are_named_in_one_line)
 		{ { "bench", "--url", "http://a", "--rate", "5x" }, "5x" },
 		{ { "bench", "--url", "http://a", "-n", "99999999999999999999" }, "-n" },
 		{ { "bench", "--url", "http://a", "--streams", "0" }, "--streams" },
-		{ { "bench", "--url", "http://a", "--keyframe-interval", "0" }, "--keyframe-interval" },
-		{ { "bench", "--url", "http://a", "--keyframe-interval", "61" }, "--keyframe-interval" },
+		{ { "bench", "--url", "http://a", "--keyframe-interval", "0" },
+		  "--keyframe-interval" },
+		{ { "bench", "--url", "http://a", "--keyframe-interval", "61" },
+		  "--keyframe-interval" },
 		{ { "bench", "--url", "http://a", "--duration", "0" }, "--duration" },
 		{ { "bench", "--url", "http://a", "--max-loss", "101" }, "--max-loss" },
 		{ { "bench", "--url", "http://a", "--max-loss", "nan" }, "--max-loss" },
