@@ -44,21 +44,23 @@ static void run_trigger(struct branch *b, unsigned encoding)
 }
 
 /* A request may get lost, and a key frame too: while somebody waits, it is asked for again. */
-void branch_run_keyframes(struct branch *b)
+static void ask_again(struct branch *b, struct branch_track *t)
 {
 	uint64_t now_us = b->worker->now_us;
 
-	for (unsigned e = 0; e < STREAM_ENCODINGS; e++) {
-		struct branch_track *t = branch_video(b, e);
+	if (t->keyframe_due_us > now_us)
+		return;
+	t->keyframe_due_us = UINT64_MAX;
+	if (!t->waiting)
+		return;
+	start_on_asked(b);
+	(void)trigger_request(&t->keyframe, now_us, PUBLISHER_KEYFRAME_JOIN, 1);
+}
 
-		if (t->keyframe_due_us <= now_us) {
-			t->keyframe_due_us = UINT64_MAX;
-			if (t->waiting) {
-				start_on_asked(b);
-				(void)trigger_request(&t->keyframe, now_us, PUBLISHER_KEYFRAME_JOIN,
-						      1);
-			}
-		}
+void branch_run_keyframes(struct branch *b)
+{
+	for (unsigned e = 0; e < STREAM_ENCODINGS; e++) {
+		ask_again(b, branch_video(b, e));
 		run_trigger(b, e);
 	}
 }
