@@ -32,7 +32,6 @@ void start_on_join(struct viewer *v, unsigned encoding)
 		return;
 	}
 	t->is_undecided = true;
-	t->decide_us = b->worker->now_us + START_SETTLE_US;
 	if (lane->history && history_newest_index(lane->history) != 0) {
 		branch_want_pass(b);
 	} else {
@@ -59,10 +58,10 @@ static void count(struct worker_counters *c, enum start_verdict verdict)
 }
 
 /* A key frame that came after the viewer is begun with at once: it comes in its own time. */
-static bool is_live(const struct viewer_track *t, const struct slab *keyframe, uint64_t release)
+static bool is_live(const struct viewer *v, const struct slab *keyframe, uint64_t release)
 {
 	return keyframe && packet_of_const(keyframe)->index <= release &&
-	       packet_of_const(keyframe)->arrival_us >= t->decide_us - START_SETTLE_US;
+	       packet_of_const(keyframe)->arrival_us >= v->joined_us;
 }
 
 bool start_decide(struct viewer *v, unsigned encoding, uint64_t *first_index)
@@ -76,12 +75,12 @@ bool start_decide(struct viewer *v, unsigned encoding, uint64_t *first_index)
 	enum start_verdict verdict;
 	struct start start;
 
-	if (is_live(t, history_keyframe(h), b->pass_to[stream_lane(MEDIA_VIDEO, encoding)])) {
+	if (is_live(v, history_keyframe(h), b->pass_to[stream_lane(MEDIA_VIDEO, encoding)])) {
 		t->is_undecided = false;
 		*first_index = start_of_frame(h, history_keyframe(h), t->wait_from);
 		return true;
 	}
-	if (b->worker->now_us < t->decide_us) {
+	if (b->worker->now_us < v->joined_us + START_SETTLE_US) {
 		b->is_pacing = true; /* passes go on */
 		return false;
 	}

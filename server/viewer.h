@@ -25,7 +25,6 @@ struct viewer_track {
 	bool is_started;                  /* else it waits for a packet to start with */
 	bool is_undecided;                /* may yet begin in the past ... */
 	bool is_asked;                    /* ... though a key frame was asked for meanwhile */
-	uint64_t decide_us;               /* not before */
 	uint64_t wait_from;               /* waiting: a start must have a higher index */
 	struct squeeze squeeze;           /* of what is from before it joined */
 	uint64_t paced_to;       /* a large frame leaves in parts until the cursor is here ... */
