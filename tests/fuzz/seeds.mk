@@ -8,6 +8,6 @@ corpora_fuzz_rtp   := rtp
 corpora_fuzz_rtcp  := rtcp
 
 # fuzz_plane runs whole relays: the parts of tests/server that make them.
-kits_fuzz_plane    := tests/server/kit_plane.c tests/server/kit_loop.c tests/server/kit_stream.c \
-		      tests/server/kit_wire.c
+kits_fuzz_plane    := tests/server/kit_plane.c tests/server/kit_peer.c tests/server/kit_loop.c \
+		      tests/server/kit_stream.c tests/server/kit_wire.c
 wraps_fuzz_plane    = $(FAULTS_server)

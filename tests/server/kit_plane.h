@@ -126,6 +126,9 @@ struct kit_peer {
 	size_t nack_count;
 };
 
+/* Where peers reach the relay. */
+extern const struct net_addr kit_relay_addr;
+
 /** @param yaml settings on top of the defaults */
 struct kit_plane *kit_plane_open(const char *yaml, unsigned workers);
 /** Ends all sessions, stops the workers, and asserts that nothing is left of anything. */
