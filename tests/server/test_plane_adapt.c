@@ -168,69 +168,64 @@ static int has_everywhere(const struct kit_peer *peer, enum ext_kind kind)
 	return with == all ? 1 : with == 0 ? 0 : -1;
 }
 
+static const struct {
+	const char *name;
+	struct kit_peer_config viewer;
+	unsigned encodings;
+	bool has_number, has_time, is_looked_after;
+} stamps[] = {
+	{ "transport-cc",
+	  { .audio = true, .video = true, .rtx = true, .transport_cc = true },
+	  3,
+	  true,
+	  false,
+	  true },
+	{ "REMB",
+	  { .audio = true, .video = true, .rtx = true, .remb = true },
+	  3,
+	  false,
+	  true,
+	  true },
+	{ "both agreed",
+	  { .audio = true, .video = true, .rtx = true, .transport_cc = true, .remb = true },
+	  3,
+	  true,
+	  false,
+	  true },
+	{ "plain repeats",
+	  { .audio = true, .video = true, .transport_cc = true, .remb = true },
+	  3,
+	  false,
+	  false,
+	  true },
+	{ "nothing agreed", { .audio = true, .video = true, .rtx = true }, 3, false, false, true },
+	{ "one layer",
+	  { .audio = true, .video = true, .rtx = true, .transport_cc = true, .remb = true },
+	  1,
+	  false,
+	  false,
+	  false },
+};
+
 Test(plane_adapt, packets_are_stamped_only_where_it_is_of_use)
 {
-	static const struct {
-		const char *name;
-		struct kit_peer_config viewer;
-		unsigned encodings;
-		bool has_number, has_time, is_looked_after;
-	} rows[] = {
-		{ "transport-cc",
-		  { .audio = true, .video = true, .rtx = true, .transport_cc = true },
-		  3,
-		  true,
-		  false,
-		  true },
-		{ "REMB",
-		  { .audio = true, .video = true, .rtx = true, .remb = true },
-		  3,
-		  false,
-		  true,
-		  true },
-		{ "both agreed",
-		  { .audio = true, .video = true, .rtx = true, .transport_cc = true, .remb = true },
-		  3,
-		  true,
-		  false,
-		  true },
-		{ "plain repeats",
-		  { .audio = true, .video = true, .transport_cc = true, .remb = true },
-		  3,
-		  false,
-		  false,
-		  true },
-		{ "nothing agreed",
-		  { .audio = true, .video = true, .rtx = true },
-		  3,
-		  false,
-		  false,
-		  true },
-		{ "one layer",
-		  { .audio = true, .video = true, .rtx = true, .transport_cc = true, .remb = true },
-		  1,
-		  false,
-		  false,
-		  false },
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
 		struct kit_layers_config source = three;
 		struct kit_plane *p = kit_plane_open("", 1);
 		struct kit_layers *l;
 		struct kit_peer *viewer;
 
-		source.encodings = rows[i].encodings;
+		source.encodings = stamps[i].encodings;
 		l = kit_layers_join(p, "live", &source, 1);
 		kit_layers_pictures(l, 60);
-		viewer = kit_peer_join(p, "live", &rows[i].viewer);
+		viewer = kit_peer_join(p, "live", &stamps[i].viewer);
 		kit_layers_pictures(l, 90);
-		cr_expect_eq(has_everywhere(viewer, EXT_TRANSPORT_CC), rows[i].has_number, "%s",
-			     rows[i].name);
-		cr_expect_eq(has_everywhere(viewer, EXT_ABS_SEND_TIME), rows[i].has_time, "%s",
-			     rows[i].name);
-		cr_expect_eq(KIT_SUM(p, adaptive_viewers), rows[i].is_looked_after, "%s",
-			     rows[i].name);
+		cr_expect_eq(has_everywhere(viewer, EXT_TRANSPORT_CC), stamps[i].has_number, "%s",
+			     stamps[i].name);
+		cr_expect_eq(has_everywhere(viewer, EXT_ABS_SEND_TIME), stamps[i].has_time, "%s",
+			     stamps[i].name);
+		cr_expect_eq(KIT_SUM(p, adaptive_viewers), stamps[i].is_looked_after, "%s",
+			     stamps[i].name);
 		kit_layers_drop(l);
 		kit_plane_close(p);
 	}

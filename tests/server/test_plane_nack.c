@@ -311,12 +311,48 @@ static struct kit_wire_answer stumble(void *arg, unsigned offered)
 	return (struct kit_wire_answer){ draw < 6 ? 1 : offered, 0 };
 }
 
+static uint32_t number_of[1 << 17]; /* what came, by index minus the first one's */
+enum { NUMBERS = sizeof(number_of) / sizeof(number_of[0]) };
+
+/* @return the newest sequence number */
+static uint16_t note_first_sends(const struct kit_peer *v, uint64_t first, uint16_t newest)
+{
+	for (size_t i = 0; i < v->packet_count; i++) {
+		const struct kit_packet *k = &v->packets[i];
+
+		if (k->kind != MEDIA_VIDEO || k->is_rtx)
+			continue;
+		if (rtp_seq_is_newer(k->seq, newest))
+			newest = k->seq;
+		cr_assert_lt(k->index - first, NUMBERS);
+		cr_assert_eq(number_of[k->index - first], 0, "an index came twice");
+		number_of[k->index - first] = k->number;
+	}
+	return newest;
+}
+
+static void check_repairs(const struct kit_peer *v, uint64_t first)
+{
+	for (size_t i = 0; i < v->packet_count; i++) {
+		const struct kit_packet *k = &v->packets[i];
+		uint64_t index = first + (uint16_t)(k->osn - (uint16_t)first);
+
+		if (!k->is_rtx)
+			continue;
+		/* Of the indices with that number, the one of its content, or one lost. */
+		while (index - first < NUMBERS && number_of[index - first] &&
+		       number_of[index - first] != k->number)
+			index += 1 << 16;
+		cr_assert_lt(index - first, NUMBERS, "repair of %u brings packet %u", k->osn,
+			     k->number);
+	}
+}
+
 /* A hundred thousand steps, over the wrap of the sequence numbers: the debug build's record of seals
  * asserts that no index is ever sealed with two contents, and each viewer's receiver that each
  * packet's content is the one of its number. */
 static void walk(const struct kit_peer_config *config, uint64_t seed, unsigned steps)
 {
-	static uint32_t number_of[1 << 17]; /* by index minus the first one's */
 	struct pair t;
 	struct kit_rtp held[8];
 	unsigned held_count = 0;
@@ -355,29 +391,8 @@ static void walk(const struct kit_peer_config *config, uint64_t seed, unsigned s
 		}
 		if (step % 3 == 0)
 			kit_plane_settle(t.p);
-		for (size_t i = 0; i < v->packet_count; i++) {
-			const struct kit_packet *k = &v->packets[i];
-			if (k->kind != MEDIA_VIDEO || k->is_rtx)
-				continue;
-			if (rtp_seq_is_newer(k->seq, newest))
-				newest = k->seq;
-			cr_assert_lt(k->index - first, sizeof(number_of) / sizeof(number_of[0]));
-			cr_assert_eq(number_of[k->index - first], 0, "an index came twice");
-			number_of[k->index - first] = k->number;
-		}
-		for (size_t i = 0; i < v->packet_count; i++) {
-			const struct kit_packet *k = &v->packets[i];
-			uint64_t index = first + (uint16_t)(k->osn - (uint16_t)first);
-
-			if (!k->is_rtx)
-				continue;
-			/* Of the indices with that number, the one of its content, or one lost. */
-			while (index - first < sizeof(number_of) / sizeof(number_of[0]) &&
-			       number_of[index - first] && number_of[index - first] != k->number)
-				index += 1 << 16;
-			cr_assert_lt(index - first, sizeof(number_of) / sizeof(number_of[0]),
-				     "repair of %u brings packet %u", k->osn, k->number);
-		}
+		newest = note_first_sends(v, first, newest);
+		check_repairs(v, first);
 		kit_peer_forget(v);
 	}
 	cr_expect_gt(KIT_SUM(t.p, resent_rtx) + KIT_SUM(t.p, resent_plain), steps / 100);
