@@ -55,6 +55,8 @@ struct config_ice_server {
 	char *url;        /* "stun:host:port", "turn:host:port?transport=udp", "turns:..." */
 	char *username;   /* NULL when absent */
 	char *credential; /* NULL when absent */
+	char *secret;     /* shared with the TURN server: credentials are made anew for each client,
+			   * as draft-uberti-behave-turn-rest has it; NULL when absent */
 };
 
 struct config_ice_servers {
@@ -151,6 +153,7 @@ struct config {
 	} limits;
 	struct {
 		struct config_ice_servers servers;
+		uint32_t credentials_ttl_s; /* of those made from a secret */
 	} ice;
 	struct {
 		uint32_t plan_timeout_ms;  /* POST to first valid STUN request */

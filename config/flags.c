@@ -205,7 +205,8 @@ static bool has_secrets(const struct config *c)
 	bool found = c->tokens.publish.count || c->tokens.watch.count || c->tokens.admin.count;
 
 	for (size_t i = 0; i < c->ice.servers.count; i++)
-		found = found || c->ice.servers.items[i].credential;
+		found =
+		    found || c->ice.servers.items[i].credential || c->ice.servers.items[i].secret;
 	return found;
 }
 

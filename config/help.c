@@ -173,6 +173,8 @@ static const char reference_intro[] =
     "    - url: turn:turn.example.org:3478?transport=udp\n"
     "      username: relay\n"
     "      credential: turn-secret\n"
+    "    - url: turns:turn.example.org:5349    # or credentials that expire\n"
+    "      secret: shared-with-the-turn-server\n"
     "```\n"
     "\n"
     "## Flags\n"

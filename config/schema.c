@@ -140,7 +140,11 @@ static const struct config_key keys[] = {
 	  .help = "Largest body of a PATCH request." },
 
 	{ "ice.servers", CONFIG_TYPE_ICE, AT(ice.servers),
-	  .help = "STUN and TURN servers named to clients in Link header fields." },
+	  .help = "STUN and TURN servers named to clients in Link header fields. A secret, shared "
+		  "with the TURN server, makes credentials that expire, for each client anew: the "
+		  "user name is EXPIRY:NAME, without username EXPIRY:STREAM." },
+	{ "ice.credentials_ttl_s", CONFIG_TYPE_COUNT, AT(ice.credentials_ttl_s), "86400", 60,
+	  30 * 86400, .help = "How long credentials made from a secret are valid, in seconds." },
 
 	{ "session.plan_timeout_ms", CONFIG_TYPE_COUNT, AT(session.plan_timeout_ms), "10000", 1000,
 	  5 * MINUTE_MS, .help = "From the answer to the first valid STUN request." },
@@ -210,7 +214,8 @@ const char *config_key_allowed(const struct config_key *key, char *text, size_t 
 		[CONFIG_TYPE_NETWORKS] = "a list of IP[/BITS], as 10.0.0.0/8 or 2001:db8::/32",
 		[CONFIG_TYPE_SECRETS] = "a list of tokens: 1 to 256 of A-Z a-z 0-9 - . _ ~ + / =",
 		[CONFIG_TYPE_ICE] = "a list of {url: stun:HOST[:PORT]} or {url: "
-				    "turn[s]:HOST[:PORT], username: NAME, credential: SECRET}",
+				    "turn[s]:HOST[:PORT], username: NAME, credential: SECRET} or "
+				    "{url: turn[s]:HOST[:PORT], secret: SHARED}",
 	};
 
 	if (key->type == CONFIG_TYPE_WORD)

@@ -18,7 +18,7 @@ enum config_type {
 	CONFIG_TYPE_HOSTS,     /* list of IP[:PORT] */
 	CONFIG_TYPE_NETWORKS,  /* list of IP[/BITS] */
 	CONFIG_TYPE_SECRETS,   /* list of tokens */
-	CONFIG_TYPE_ICE,       /* list of mappings url, username, credential */
+	CONFIG_TYPE_ICE,       /* list of mappings url, username, credential, secret */
 };
 
 struct config_key {
@@ -58,10 +58,10 @@ const char *config_key_allowed(const struct config_key *key, char *text, size_t 
  */
 int config_value_set(struct config *c, const struct config_key *key, const char *text);
 
-/** Append to ice.servers; username and credential may be NULL (then both are).
+/** Append a copy to ice.servers: a url alone; with username and credential; or with a secret, with or
+ *  without username.
  *  @return as config_value_set() */
-int config_ice_server_add(struct config *c, const char *url, const char *username,
-			  const char *credential);
+int config_ice_server_add(struct config *c, const struct config_ice_server *server);
 
 /** Empty the list that `key` names. */
 void config_list_clear(struct config *c, const struct config_key *key);

@@ -251,7 +251,7 @@ int config_value_set(struct config *c, const struct config_key *key, const char 
 	case CONFIG_TYPE_SECRETS:
 		return secrets_add(member, text);
 	case CONFIG_TYPE_ICE:
-		return config_ice_server_add(c, text, NULL, NULL);
+		return config_ice_server_add(c, &(struct config_ice_server){ .url = (char *)text });
 	}
 	return -EINVAL;
 }
@@ -278,35 +278,17 @@ static bool is_ice_url(const char *url)
 	return false;
 }
 
-int config_ice_server_add(struct config *c, const char *url, const char *username,
-			  const char *credential)
+/* Browsers refuse the whole list for a TURN server without credentials. */
+static bool is_ice_server(const struct config_ice_server *s)
 {
-	struct config_ice_server s = { .url = NULL };
-	struct config_ice_server *slot;
-	int err = -ENOMEM;
-
-	if (!url || !is_ice_url(url) || !username != !credential)
-		return -EINVAL;
-	if (!username && strncmp(url, "turn", 4) == 0)
-		return -EINVAL; /* browsers refuse the whole list for it */
-	if (username && (!is_header_safe(username) || !is_header_safe(credential)))
-		return -EINVAL;
-	s.url = strdup(url);
-	s.username = username ? strdup(username) : NULL;
-	s.credential = credential ? strdup(credential) : NULL;
-	if (!s.url || (username && (!s.username || !s.credential)))
-		goto fail;
-	slot = list_push((void **)&c->ice.servers.items, &c->ice.servers.count, sizeof(s), &err);
-	if (!slot)
-		goto fail;
-	*slot = s;
-	return 0;
-
-fail:
-	free(s.url);
-	free(s.username);
-	free(s.credential);
-	return err;
+	if (!s->url || !is_ice_url(s->url) || (s->username && !is_header_safe(s->username)))
+		return false;
+	if (s->secret)
+		return !s->credential && strncmp(s->url, "turn", 4) == 0 && s->secret[0] &&
+		       strlen(s->secret) <= ICE_TEXT_MAX_BYTES;
+	if (s->credential)
+		return s->username && is_header_safe(s->credential);
+	return !s->username && strncmp(s->url, "turn", 4) != 0;
 }
 
 static void secret_free(char *text)
@@ -316,13 +298,46 @@ static void secret_free(char *text)
 	free(text);
 }
 
+static void ice_server_free(struct config_ice_server *s)
+{
+	free(s->url);
+	free(s->username);
+	secret_free(s->credential);
+	secret_free(s->secret);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return *to || !from;
+}
+
+int config_ice_server_add(struct config *c, const struct config_ice_server *server)
+{
+	struct config_ice_server s = { .url = NULL };
+	struct config_ice_server *slot;
+	int err = -ENOMEM;
+
+	if (!is_ice_server(server))
+		return -EINVAL;
+	if (!copy_text(&s.url, server->url) || !copy_text(&s.username, server->username) ||
+	    !copy_text(&s.credential, server->credential) || !copy_text(&s.secret, server->secret))
+		goto fail;
+	slot = list_push((void **)&c->ice.servers.items, &c->ice.servers.count, sizeof(s), &err);
+	if (!slot)
+		goto fail;
+	*slot = s;
+	return 0;
+
+fail:
+	ice_server_free(&s);
+	return err;
+}
+
 static void ice_clear(struct config_ice_servers *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		free(list->items[i].url);
-		free(list->items[i].username);
-		secret_free(list->items[i].credential);
-	}
+	for (size_t i = 0; i < list->count; i++)
+		ice_server_free(&list->items[i]);
 	free(list->items);
 	*list = (struct config_ice_servers){ .count = 0 };
 }

@@ -17,16 +17,10 @@ enum {
 	TEXT_MAX = CONFIG_FILE_BYTES,
 };
 
-struct raw_ice_server {
-	char *url;
-	char *username;
-	char *credential;
-};
-
 /* One key as the file has it; all zero when absent. */
 struct raw_value {
 	char *scalar;
-	void *list; /* char ** or struct raw_ice_server *, by the key's type */
+	void *list; /* char ** or struct config_ice_server *, by the key's type */
 	unsigned count;
 };
 
@@ -51,15 +45,18 @@ struct loader {
 static const cyaml_schema_value_t text_entry = { CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0,
 								    TEXT_MAX) };
 static const cyaml_schema_field_t ice_fields[] = {
-	CYAML_FIELD_STRING_PTR("url", CYAML_FLAG_POINTER, struct raw_ice_server, url, 0, TEXT_MAX),
+	CYAML_FIELD_STRING_PTR("url", CYAML_FLAG_POINTER, struct config_ice_server, url, 0,
+			       TEXT_MAX),
 	CYAML_FIELD_STRING_PTR("username", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
-			       struct raw_ice_server, username, 0, TEXT_MAX),
+			       struct config_ice_server, username, 0, TEXT_MAX),
 	CYAML_FIELD_STRING_PTR("credential", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
-			       struct raw_ice_server, credential, 0, TEXT_MAX),
+			       struct config_ice_server, credential, 0, TEXT_MAX),
+	CYAML_FIELD_STRING_PTR("secret", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+			       struct config_ice_server, secret, 0, TEXT_MAX),
 	CYAML_FIELD_END
 };
 static const cyaml_schema_value_t ice_entry = { CYAML_VALUE_MAPPING(
-    CYAML_FLAG_DEFAULT, struct raw_ice_server, ice_fields) };
+    CYAML_FLAG_DEFAULT, struct config_ice_server, ice_fields) };
 
 /* ---- where a key or a list entry stands in the text ------------------------------------- */
 
@@ -187,7 +184,7 @@ static cyaml_schema_field_t field_of(const struct config_key *key, const char *n
 	f.value.sequence.min = key->by_default ? 1 : 0;
 	f.value.sequence.max = CONFIG_LIST_MAX;
 	f.value.data_size =
-	    key->type == CONFIG_TYPE_ICE ? sizeof(struct raw_ice_server) : sizeof(char *);
+	    key->type == CONFIG_TYPE_ICE ? sizeof(struct config_ice_server) : sizeof(char *);
 	return f;
 }
 
@@ -317,7 +314,7 @@ static int fail_unknown(struct loader *l, const char *unknown)
 	shown(name, unknown);
 	path_shown(l, path);
 	if (strcmp(path, "ice.servers") == 0)
-		snprintf(names, sizeof(names), "url, username, credential");
+		snprintf(names, sizeof(names), "url, username, credential, secret");
 	else
 		allowed_names(l, path, names, sizeof(names));
 	snprintf(full, sizeof(full), "%s%s%s", l->path, l->path[0] ? "." : "", unknown);
@@ -421,10 +418,10 @@ static int take_entry(struct config *c, const struct config_key *key, const stru
 		      size_t i, const char **text)
 {
 	if (key->type == CONFIG_TYPE_ICE) {
-		const struct raw_ice_server *s = (const struct raw_ice_server *)v->list + i;
+		const struct config_ice_server *s = (const struct config_ice_server *)v->list + i;
 
 		*text = s->url;
-		return config_ice_server_add(c, s->url, s->username, s->credential);
+		return config_ice_server_add(c, s);
 	}
 	*text = ((char **)v->list)[i];
 	return config_value_set(c, key, *text);

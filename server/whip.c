@@ -1,7 +1,9 @@
 #include "server/whip.h"
 
 #include <assert.h>
+#include <time.h>
 
+#include "server/ice_links.h"
 #include "server/problem.h"
 #include "server/whep.h"
 
@@ -32,23 +34,17 @@ void whip_cors(struct http_reply *reply)
 			 "WWW-Authenticate, Access-Control-Allow-Methods");
 }
 
-/* One field line a server and the parameters in this order: players split and match them by
- * hand. */
-static void ice_links(const struct http_context *ctx, struct http_reply *reply)
+/* By the wall clock, which TURN servers go by. */
+static void ice_links(const struct http_context *ctx, const struct http_request *req,
+		      bool is_admitted, struct http_reply *reply)
 {
-	const struct config_ice_servers *servers = &ctx->config->ice.servers;
+	ice_links_write(ctx->config, req->route.name, is_admitted, (uint64_t)time(NULL), reply);
+}
 
-	for (size_t i = 0; i < servers->count; i++) {
-		const struct config_ice_server *s = &servers->items[i];
-
-		if (s->username)
-			http_reply_field(reply, "Link",
-					 "<%s>; rel=\"ice-server\"; username=\"%s\"; "
-					 "credential=\"%s\"; credential-type=\"password\"",
-					 s->url, s->username, s->credential);
-		else
-			http_reply_field(reply, "Link", "<%s>; rel=\"ice-server\"", s->url);
-	}
+static enum auth_verdict verdict_of(const struct http_context *ctx, const struct http_request *req)
+{
+	return auth_check(ctx->auth, req->route.kind == HTTP_ROUTE_WHIP ? AUTH_PUBLISH : AUTH_WATCH,
+			  req->is_privileged, req->authorization);
 }
 
 static void accept_field(const struct http_request *req, struct http_reply *reply)
@@ -70,18 +66,17 @@ static void options(struct http_context *ctx, const struct http_request *req,
 			 "Authorization, Content-Type, If-Match, ETag");
 	http_reply_field(reply, "Access-Control-Max-Age", "86400");
 	accept_field(req, reply);
+	/* Credentials are for those alone who might use them (RFC 9725 section 4.6). */
 	if (is_endpoint(req) && !req->is_preflight)
-		ice_links(ctx, reply);
+		ice_links(ctx, req, verdict_of(ctx, req) == AUTH_OK, reply);
 }
 
 static bool admit_token(struct http_context *ctx, const struct http_request *req,
 			struct http_reply *reply)
 {
 	bool is_publish = req->route.kind == HTTP_ROUTE_WHIP;
-	enum auth_verdict verdict = auth_check(ctx->auth, is_publish ? AUTH_PUBLISH : AUTH_WATCH,
-					       req->is_privileged, req->authorization);
 
-	switch (verdict) {
+	switch (verdict_of(ctx, req)) {
 	case AUTH_OK:
 		return true;
 	case AUTH_MISSING:
@@ -253,7 +248,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 		http_reply_field(reply, "Access-Control-Allow-Methods",
 				 "POST, PATCH, DELETE, OPTIONS");
 		http_reply_field(reply, "Cache-Control", "no-store");
-		ice_links(ctx, reply);
+		ice_links(ctx, req, true, reply);
 		if (req->route.kind == HTTP_ROUTE_WHEP)
 			whep_links(reply, answer.session_id);
 		take_body(&answer, reply, 201, sdp_type);

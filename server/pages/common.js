@@ -71,7 +71,8 @@ export class Session {
 	}
 
 	async open(prepare) {
-		const options = await request(this.endpoint, { method: "OPTIONS" });
+		// With the token: TURN credentials are told to those alone who may use them.
+		const options = await request(this.endpoint, { method: "OPTIONS", headers: this.headers });
 		this.pc = new RTCPeerConnection({
 			iceServers: iceServersOf(options.headers.get("Link")),
 			bundlePolicy: "max-bundle",

@@ -76,7 +76,9 @@ Test(config, file_sets_scalars_lists_and_mappings)
 			   "tokens:\n  publish: [abc, d.e~f]\n"
 			   "srtp: {engine: evp}\nlog: {format: json, level: warn}\n"
 			   "ice:\n  servers:\n    - url: stun:s.example:3478\n"
-			   "    - url: turn:t.example\n      username: u\n      credential: p\n"),
+			   "    - url: turn:t.example\n      username: u\n      credential: p\n"
+			   "    - {url: 'turns:r.example', secret: 'any text'}\n"
+			   "  credentials_ttl_s: 600\n"),
 		     0, "%s", error);
 	cr_expect_eq(c->http.listen.port, 9000);
 	cr_expect(config_address_is_loopback(&c->http.listen));
@@ -95,9 +97,13 @@ Test(config, file_sets_scalars_lists_and_mappings)
 	cr_expect_eq(c->srtp.engine, CONFIG_SRTP_EVP);
 	cr_expect_eq(c->log.format, CONFIG_LOG_JSON);
 	cr_expect_eq(c->log.level, CONFIG_LOG_WARN);
-	cr_assert_eq(c->ice.servers.count, 2);
+	cr_assert_eq(c->ice.servers.count, 3);
 	cr_expect_null(c->ice.servers.items[0].username);
 	cr_expect_str_eq(c->ice.servers.items[1].credential, "p");
+	cr_expect_null(c->ice.servers.items[1].secret);
+	cr_expect_str_eq(c->ice.servers.items[2].secret, "any text");
+	cr_expect_null(c->ice.servers.items[2].credential);
+	cr_expect_eq(c->ice.credentials_ttl_s, 600);
 	config_destroy(c);
 }
 
@@ -110,7 +116,7 @@ static const struct {
 	  { "line 3", "unknown key http.bogus", "listen, cert, key" } },
 	{ "# x\nworker: 2\n", { "line 2", "unknown key worker", "http, udp, tcp, advertise" } },
 	{ "ice:\n  servers:\n    - url: stun:a\n      user: b\n",
-	  { "line 4", "unknown key ice.servers.user", "url, username, credential" } },
+	  { "line 4", "unknown key ice.servers.user", "url, username, credential, secret" } },
 	{ "workers: 1\nhttp: {open: true}\nworkers: 2\n", { "line 3", "workers is set twice" } },
 	{ "workers: 257\n", { "line 1", "workers", "0 to 64" } },
 	{ "workers: -1\n", { "line 1", "workers", "0 to 64" } },
@@ -149,6 +155,11 @@ static const struct {
 	{ "ice: {servers: [{url: 'stun:a\\r\\nSet-Cookie: x'}]}\n", { "line 1", "ice.servers" } },
 	{ "ice: {servers: [{url: 'turn:a', username: b}]}\n", { "line 1", "ice.servers" } },
 	{ "ice: {servers: [{url: 'stun:a'}, {url: 'turn:a'}]}\n", { "line 1", "ice.servers" } },
+	{ "ice: {servers: [{url: 'turn:a', username: b, credential: c, secret: d}]}\n",
+	  { "line 1", "ice.servers", "secret: SHARED" } },
+	{ "ice: {servers: [{url: 'turn:a', secret: ''}]}\n", { "line 1", "ice.servers" } },
+	{ "ice: {servers: [{url: 'stun:a', secret: d}]}\n", { "line 1", "ice.servers" } },
+	{ "ice: {credentials_ttl_s: 59}\n", { "line 1", "ice.credentials_ttl_s", "60 to" } },
 	{ "workers: 1\n---\nworkers: 2\n", { "line 2", "second YAML document" } },
 	{ "http: {cert: a.pem}\n", { "http.cert is set and http.key is not" } },
 	{ "http: {listen: '127.0.0.1:80', admin: '127.0.0.1:80'}\n", { "same address" } },
@@ -177,6 +188,8 @@ Test(config, an_error_never_shows_a_secret)
 	cr_expect_eq(
 	    parse("ice: {servers: [{url: 'turn:a', username: u, credential: 'canary '}]}\n"),
 	    -EINVAL);
+	cr_expect_null(strstr(error, "canary"), "%s", error);
+	cr_expect_eq(parse("ice: {servers: [{url: 'stun:a', secret: canary}]}\n"), -EINVAL);
 	cr_expect_null(strstr(error, "canary"), "%s", error);
 }
 
@@ -385,7 +398,8 @@ Test(config, the_reference_page_is_what_the_schema_prints)
 Test(config, running_out_of_memory_anywhere_is_reported_and_leaks_nothing)
 {
 	static const char yaml[] = "tokens: {publish: [a, b]}\nhttp: {cert: a, key: b}\n"
-				   "ice: {servers: [{url: 'turn:a', username: u, credential: p}]}\n"
+				   "ice: {servers: [{url: 'turn:a', username: u, credential: p}, "
+				   "{url: 'turn:b', secret: s}]}\n"
 				   "limits: {trusted: [10.0.0.0/8]}\n";
 	int err = -ENOMEM;
 
