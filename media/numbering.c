@@ -160,6 +160,12 @@ void numbering_switch(struct numbering *n, uint8_t encoding, uint8_t target)
 	n->has_dropped = false;
 }
 
+void numbering_keep(struct numbering *n, uint64_t index)
+{
+	if (!n->is_switching && index > n->cursor)
+		keep_gap(n, index);
+}
+
 void numbering_retarget(struct numbering *n, uint8_t target, uint64_t index)
 {
 	if (n->is_switching) {

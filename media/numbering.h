@@ -95,6 +95,10 @@ void numbering_adopt(struct numbering *n, uint8_t encoding, uint64_t first_index
 /** The next packet taken is the first of another encoding, or of this one after a pause. */
 void numbering_switch(struct numbering *n, uint8_t encoding, uint8_t target);
 
+/** Everything missing above the newest and below `index` keeps its number: before a change of encoding
+ *  that cannot wait for it, so that the viewer knows of it. Nothing before the first packet. */
+void numbering_keep(struct numbering *n, uint64_t index);
+
 /** From `index` (the next to be taken or dropped) on the viewer gets another target. */
 void numbering_retarget(struct numbering *n, uint8_t target, uint64_t index);
 

@@ -55,6 +55,17 @@ static bool is_between_pictures(struct viewer *v)
 	       packet_of_const(next)->index == v->tracks[MEDIA_VIDEO].cursor + 1;
 }
 
+/* Does the picture that was begun go on with a packet that is here? It is sent, however long that has
+ * waited for a socket or the pacer. */
+static bool has_more_of_picture(struct viewer *v)
+{
+	const struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
+	const struct slab *next = history_next(lane_of(v, v->layers->encoding)->history, t->cursor);
+
+	return next && packet_of_const(next)->timestamp == v->layers->seen_timestamp &&
+	       packet_of_const(next)->index == t->cursor + 1;
+}
+
 /* Parameter sets travel in packets of their own ahead of the picture. Where one may be missing, it is
  * waited for: the publisher is asked for it already. */
 static bool may_lack_beginning(const struct history *h, uint64_t first)
@@ -63,6 +74,17 @@ static bool may_lack_beginning(const struct history *h, uint64_t first)
 
 	return (p->codec == CODEC_H264 || p->codec == CODEC_H265) &&
 	       history_is_missing(h, first - 1);
+}
+
+/* The picture that was begun will not be whole in time: what is missing of it keeps its numbers, or the
+ * viewer would take what it has for all of it. */
+static void leave_picture(struct viewer *v)
+{
+	struct viewer_layers *l = v->layers;
+	uint64_t cursor = v->tracks[MEDIA_VIDEO].cursor;
+	const struct slab *next = history_next(lane_of(v, l->encoding)->history, cursor);
+
+	numbering_keep(&l->numbering, next ? packet_of_const(next)->index : cursor + 2);
 }
 
 static void begin_encoding(struct viewer *v, const struct history *h, uint64_t first)
@@ -99,6 +121,7 @@ static bool follow_goal(struct viewer *v)
 	const struct history *h;
 	const struct slab *keyframe;
 	uint64_t waited_us, first;
+	bool is_inside;
 
 	if (l->goal.is_paused) {
 		if (l->is_paused || !is_between_pictures(v))
@@ -122,12 +145,14 @@ static bool follow_goal(struct viewer *v)
 	    !is_fresh(v, packet_of_const(keyframe)))
 		return false;
 	waited_us = v->session->worker->now_us - packet_of_const(keyframe)->arrival_us;
-	if (v->tracks[MEDIA_VIDEO].is_started && !l->is_paused && !is_between_pictures(v) &&
-	    waited_us < PICTURE_PATIENCE_US)
+	is_inside = v->tracks[MEDIA_VIDEO].is_started && !l->is_paused && !is_between_pictures(v);
+	if (is_inside && (waited_us < PICTURE_PATIENCE_US || has_more_of_picture(v)))
 		return false;
 	first = start_of_frame(h, keyframe, 0);
 	if (may_lack_beginning(h, first))
 		return false;
+	if (is_inside)
+		leave_picture(v);
 	begin_encoding(v, h, first);
 	return true;
 }

@@ -341,6 +341,22 @@ Test(numbering, what_may_still_come_before_a_switch_has_ids_of_its_own)
 	cr_expect_eq((uint8_t)(other.tl0 + place.shift.tl0), f[0].tl0 + 2);
 }
 
+Test(numbering, what_is_given_up_before_a_switch_keeps_its_numbers)
+{
+	struct facts first = nth(0, 1), late = nth(0, 3), other = nth(1, 4);
+	struct numbering_place place;
+
+	numbering_init(&n, FIRST_NUMBER);
+	numbering_keep(&n, 100); /* nothing before the first packet */
+	cr_assert_eq(take(&first).number, FIRST_NUMBER);
+	numbering_keep(&n, late.index + 1);
+	numbering_keep(&n, late.index);
+	numbering_switch(&n, 1, NUMBERING_ALL);
+	cr_expect_eq(take(&other).number, FIRST_NUMBER + 3);
+	cr_assert(numbering_find_index(&n, 0, late.index, &place));
+	cr_expect_eq(place.number, FIRST_NUMBER + 2);
+}
+
 Test(numbering, descriptor_frame_numbers_continue_too)
 {
 	struct facts a = nth(0, 10), b = nth(1, 11);

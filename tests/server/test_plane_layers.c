@@ -371,6 +371,51 @@ Test(plane_layers, a_socket_that_blocks_changes_nothing)
 	}
 }
 
+/* A key frame that waited for the socket longer than the picture before it may lag is no reason to leave
+ * that picture: the rest of it is here. */
+Test(plane_layers, a_socket_that_blocks_for_long_cuts_no_picture)
+{
+	for (size_t i = 0; i < CODEC_ROWS; i++) {
+		struct kit_layers_config config = codecs[i].config;
+		struct kit_peer_config paced = with_rtx;
+		uint64_t seed = i;
+		struct room r;
+
+		paced.transport_cc = true;
+		config.payload_bytes = 300;
+		open_room(&r, &config, &paced, 0);
+		run(&r, 60);
+		kit_wire_on_send(stumble, &seed);
+		for (unsigned n = 0; n < 600; n++) {
+			cr_assert_eq(viewer_want(r.viewer, kit_dice(&seed, 3), VIEWER_TOP), 0);
+			kit_wire_unblock();
+			run(&r, 5);
+		}
+		kit_wire_on_send(NULL, NULL);
+		kit_wire_unblock();
+		run(&r, 60);
+		cr_expect_leq(kit_decoder_missing(r.decoder), 1, "%s", codecs[i].name);
+		close_room(&r);
+	}
+}
+
+/* Nor does a viewer take what it got of a picture for all of it where the rest never comes. */
+Test(plane_layers, a_picture_that_is_given_up_leaves_a_gap)
+{
+	struct kit_layers_config config = vp8;
+	struct room r;
+
+	config.loss_percent = 9;
+	open_room(&r, &config, &with_rtx, 0);
+	r.decoder->may_skip_pictures = true;
+	for (unsigned n = 0; n < 200; n++) {
+		cr_assert_eq(viewer_want(r.viewer, n % 3, VIEWER_TOP), 0);
+		run(&r, 8);
+	}
+	cr_expect_gt(r.decoder->switches, 50);
+	close_room(&r);
+}
+
 Test(plane_layers, a_long_stay_takes_no_more_memory)
 {
 	size_t viewer_before, branch_before, publisher_before;
