@@ -110,6 +110,10 @@ struct config {
 		uint32_t max;
 	} streams;
 	struct {
+		uint32_t max_codecs; /* of each kind in a publisher's answer; 0: all */
+		bool audio_only;     /* viewers without the video's codec get the audio */
+	} policy;
+	struct {
 		uint32_t hold_min_viewers;
 		uint32_t hold_us;
 		uint32_t slice_us;

@@ -61,6 +61,14 @@ static const struct config_key keys[] = {
 	{ "streams.max", CONFIG_TYPE_COUNT, AT(streams.max), "4096", 1, 65536,
 	  .help = "Streams at a time." },
 
+	{ "policy.max_codecs", CONFIG_TYPE_COUNT, AT(policy.max_codecs), "0", 0, 20, .zero = "all",
+	  .help =
+	      "Codecs of each kind that a publisher is answered, its preferred ones first; what "
+	      "it then sends is the stream's codec." },
+	{ "policy.audio_only", CONFIG_TYPE_BOOL, AT(policy.audio_only), "false",
+	  .help = "A viewer that cannot take the video's codec gets the audio alone, instead of "
+		  "406." },
+
 	{ "media.hold_min_viewers", CONFIG_TYPE_COUNT, AT(media.hold_min_viewers), "200", 1,
 	  1000000,
 	  .help = "From this many viewers of a stream on a worker, a frame is sent when it is "

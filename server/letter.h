@@ -28,6 +28,7 @@ enum letter_kind {
 	LETTER_STOP,       /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */
+	LETTER_CODEC,     /* plan (a reference): its publisher sends another codec than before */
 	LETTER_ENDED,     /* plan (a reference), feed (of a publisher, or NULL) */
 	LETTER_STOPPED,   /* worker: its thread is about to end */
 };

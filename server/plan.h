@@ -96,7 +96,11 @@ struct plan {
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
 	struct dtls_identity *identity;
-	struct negotiated *negotiated;           /* publishers only */
+	struct negotiated *negotiated; /* publishers only */
+	/* Publishers: which of the codecs agreed on it sends, by enum media_kind: its place among them
+	 * and 1 more, 0 while nothing came. Written by its worker. */
+	_Atomic uint8_t codec_sent[STREAM_TRACKS];
+	_Atomic bool is_codec_mailed; /* control has a letter about it that it has not read */
 	struct plan_track tracks[STREAM_TRACKS]; /* viewers only; by enum media_kind */
 	uint64_t created_us;
 

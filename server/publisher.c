@@ -29,6 +29,7 @@ static void learn_types(struct publisher *p, unsigned kind)
 		struct type_entry entry = { .is_known = true,
 					    .kind = (uint8_t)kind,
 					    .codec = (uint8_t)c->codec,
+					    .place = (uint8_t)(i + 1),
 					    .media_type = c->pt };
 
 		p->types[c->pt % PUBLISHER_PAYLOAD_TYPES] = entry;
@@ -303,10 +304,10 @@ void publisher_take_feed(struct publisher *p, struct feed *feed)
 	assert(!p->feed);
 	p->feed = feed;
 	for (unsigned i = 0; i < STREAM_LANES; i++) {
-		const struct negotiated_media *m = publisher_terms(p, p->sources[i].kind);
+		unsigned kind = p->sources[i].kind;
 
-		if (m->is_accepted)
-			track_start(feed->tracks[i], m->codecs[0].clock_hz);
+		if (publisher_terms(p, kind)->is_accepted)
+			track_start(feed->tracks[i], publisher_clock_hz(p, kind));
 	}
 	align_start(&feed->align);
 	atomic_store_explicit(&feed->stream->publisher, self, memory_order_relaxed);

@@ -22,6 +22,7 @@ struct type_entry {
 	bool is_known, is_rtx, is_unwanted;
 	uint8_t kind;       /* enum media_kind */
 	uint8_t codec;      /* enum media_codec; of RTX: of what it repeats */
+	uint8_t place;      /* among the codecs agreed on, from 1; of RTX and RED likewise */
 	uint8_t media_type; /* of RTX and RED: payload type of what it repeats, or carries */
 };
 
@@ -49,6 +50,8 @@ struct publisher {
 	struct feed *feed; /* NULL until control handed it over */
 	struct source sources[STREAM_LANES];
 	struct type_entry types[PUBLISHER_PAYLOAD_TYPES];
+	uint8_t codecs
+	    [STREAM_TRACKS]; /* what comes, by enum media_kind: type_entry.place; 0: nothing */
 	struct clock clock;
 	struct layer_meter *meter; /* NULL without video */
 	struct layer_table table;  /* the last one told */
@@ -71,6 +74,12 @@ static inline const struct negotiated_media *publisher_terms(const struct publis
 	return &p->session->plan->negotiated->media[kind];
 }
 
+/* Of what comes; before anything came, of what the peer likes best. */
+static inline uint32_t publisher_clock_hz(const struct publisher *p, unsigned kind)
+{
+	return publisher_terms(p, kind)->codecs[p->codecs[kind] ? p->codecs[kind] - 1 : 0].clock_hz;
+}
+
 /* Encodings that the peer may send of a kind: 1 for audio. */
 static inline unsigned publisher_encodings(const struct publisher *p, unsigned kind)
 {
@@ -86,6 +95,9 @@ static inline struct source *publisher_source(struct publisher *p, unsigned kind
 
 /** What is due next: arms the session. */
 void publisher_arm(struct publisher *p);
+
+/** A packet of another codec than those before it, or the first: control judges viewers by it. */
+void publisher_change_codec(struct publisher *p, struct source *source, uint8_t place);
 
 /** A video source is asked for a key frame if that is due and there is somebody to ask. */
 void publisher_run_keyframes(struct publisher *p, struct source *source);

@@ -202,7 +202,7 @@ static void on_sender_report(struct publisher *p, const struct rtcp_member *m)
 			align_on_sr(&p->feed->align, source->encoding, clock_us_of_ntp(info.ntp),
 				    info.rtp_timestamp);
 		clock_on_sr(&p->clock, lane, info.ntp, info.rtp_timestamp,
-			    publisher_terms(p, source->kind)->codecs[0].clock_hz, now_us);
+			    publisher_clock_hz(p, source->kind), now_us);
 	}
 	if (!is_ours || !p->feed)
 		return;

@@ -12,7 +12,7 @@ enum {
 
 static void start_source(struct publisher *p, struct source *source, uint32_t ssrc)
 {
-	uint32_t clock_hz = publisher_terms(p, source->kind)->codecs[0].clock_hz;
+	uint32_t clock_hz = publisher_clock_hz(p, source->kind);
 
 	if (source->is_started) {
 		source->former_ssrc = source->ssrc;
@@ -38,15 +38,19 @@ static void start_source(struct publisher *p, struct source *source, uint32_t ss
 	}
 }
 
-/* @return false: a straggler of an SSRC that was replaced */
-static bool follow_ssrc(struct publisher *p, struct source *source, uint32_t ssrc)
+/* What comes from a source, and as what. @return false: a straggler of an SSRC that was replaced */
+static bool follow_source(struct publisher *p, struct source *source, const struct type_entry *type,
+			  uint32_t ssrc)
 {
-	if (source->is_started && source->ssrc == ssrc)
-		return true;
-	if (source->is_started && source->former_ssrc == ssrc &&
+	bool is_known = source->is_started && source->ssrc == ssrc;
+
+	if (!is_known && source->is_started && source->former_ssrc == ssrc &&
 	    publisher_worker(p)->now_us < source->former_until_us)
 		return false;
-	start_source(p, source, ssrc);
+	if (type->place && type->place != p->codecs[source->kind])
+		publisher_change_codec(p, source, type->place);
+	if (!is_known)
+		start_source(p, source, ssrc);
 	return true;
 }
 
@@ -94,7 +98,7 @@ static void take_ssrc_from_others(struct publisher *p, const struct source *owne
 			nack_reset(source->nack);
 		if (p->feed)
 			track_start(p->feed->tracks[stream_lane(MEDIA_VIDEO, e)],
-				    publisher_terms(p, MEDIA_VIDEO)->codecs[0].clock_hz);
+				    publisher_clock_hz(p, MEDIA_VIDEO));
 	}
 }
 
@@ -241,7 +245,7 @@ void publisher_on_rtp(struct publisher *p, struct slab *slab)
 			goto drop;
 		in.is_repaired = true;
 	} else {
-		if (!follow_ssrc(p, source, rtp.ssrc))
+		if (!follow_source(p, source, type, rtp.ssrc))
 			goto drop;
 		reports_rx_on_packet(&source->reports, rtp.seq, rtp.timestamp, slab->len,
 				     w->now_us);

@@ -58,6 +58,10 @@ static void read_letter(struct registry *r, struct letter *letter)
 		registry_on_connected(r, letter->plan);
 		plan_unref(letter->plan);
 		break;
+	case LETTER_CODEC:
+		registry_on_codec(r, letter->plan);
+		plan_unref(letter->plan);
+		break;
 	case LETTER_LAYERS:
 		registry_on_layers(r, letter->stream, &letter->layers);
 		stream_unref(letter->stream);

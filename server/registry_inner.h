@@ -97,9 +97,13 @@ void registry_log_session(const char *event, const struct plan *p);
 /** The certificate of new sessions, a fresh one each day. @return 0 or -ENOMEM: there is none */
 int registry_renew_identity(struct registry *r);
 
-/** The codec a kind of the stream has now, agreed with its publisher; NULL: none. */
+/** The codec a kind of the stream has now: what its publisher sends, or most likely will; NULL: none. */
 const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
 						  enum media_kind kind);
+/** The index-th codec the stream's kind may have: what its publisher sends, alone, or, while nothing
+ *  came yet, each of those agreed with it; NULL behind the last one. */
+const struct negotiated_codec *stream_entry_possible(const struct stream_entry *e,
+						     enum media_kind kind, unsigned index);
 
 /* registry_streams.c: streams, publishers and feeds */
 struct stream_entry *registry_find_stream(const struct registry *r, const char *name);
@@ -110,6 +114,8 @@ void registry_leave_stream(struct registry *r, struct stream *stream);
 /** An offer was refused: frees the stream, if there is one, when it was made for that offer alone. */
 void registry_drop_unused_stream(struct registry *r, const char *name);
 void registry_on_connected(struct registry *r, struct plan *plan);
+/** A publisher sends another codec than before, or the first: who cannot take it comes again. */
+void registry_on_codec(struct registry *r, struct plan *plan);
 void registry_on_feed(struct registry *r, struct plan *plan, struct feed *feed);
 void registry_free_streams(struct registry *r);
 

@@ -226,7 +226,7 @@ void registry_publish(struct registry *r, const char *stream, const struct regis
 	}
 	answer_policy_init(&policy, ANSWER_INGEST);
 	answer_policy_layers(&policy);
-	policy.max_codecs = 1; /* one codec a kind: viewers can be told which before it flows */
+	policy.max_codecs = (uint8_t)r->config->policy.max_codecs;
 	policy.feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
 		policy.extensions[kind] |= 1u << EXT_TRANSPORT_CC;
@@ -251,26 +251,54 @@ static uint32_t draw_ssrc(void)
 	return ssrc ? ssrc : 1;
 }
 
+/* What the stream has of a kind, or may turn out to have: the viewer's answer names nothing else. */
+static void allow_codecs(struct answer_policy *policy, const struct stream_entry *e,
+			 enum media_kind kind)
+{
+	const struct negotiated_codec *c = stream_entry_possible(e, kind, 0);
+	bool red = false;
+
+	if (!c)
+		policy->codec_count[kind] = 0;
+	for (unsigned i = 0; c; c = stream_entry_possible(e, kind, ++i)) {
+		red |= c->red_pt != NEGOTIATED_NO_PT;
+		answer_policy_only(policy, c->codec, c->fmtp);
+	}
+	if (kind == MEDIA_AUDIO)
+		policy->red = red;
+}
+
 static void egress_policy(struct answer_policy *policy, const struct stream_entry *e)
 {
 	answer_policy_init(policy, ANSWER_EGRESS);
 	policy->feedback |= SDP_FB_TRANSPORT_CC | SDP_FB_REMB;
 	policy->extensions[MEDIA_VIDEO] |= 1u << EXT_TRANSPORT_CC | 1u << EXT_ABS_SEND_TIME;
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
-		const struct negotiated_codec *c =
-		    e ? stream_entry_codec(e, (enum media_kind)kind) : NULL;
-
 		/* SSRCs are signalled: a mid in each packet would only cost bytes. */
 		policy->extensions[kind] &= ~(1u << EXT_MID);
 		policy->ssrc[kind] = draw_ssrc();
 		policy->rtx_ssrc[kind] = draw_ssrc();
-		if (c && kind == MEDIA_AUDIO)
-			policy->red = c->red_pt != NEGOTIATED_NO_PT;
-		if (c)
-			answer_policy_only(policy, c->codec, c->fmtp);
-		else if (e && e->publisher)
-			policy->codec_count[kind] = 0;
+		if (e && e->publisher)
+			allow_codecs(policy, e, (enum media_kind)kind);
 	}
+}
+
+/* By config, who cannot take the video's codec may still listen: its video m-line is refused. */
+static enum answer_verdict negotiate_viewer(const struct registry *r, const struct sdp *sdp,
+					    struct answer_policy *policy, struct negotiated *n,
+					    char reason[ANSWER_REASON_BYTES])
+{
+	enum answer_verdict verdict = answer_negotiate(sdp, policy, n, reason);
+	char why[ANSWER_REASON_BYTES];
+
+	if (verdict != ANSWER_NO_COMMON_CODEC || !r->config->policy.audio_only)
+		return verdict;
+	memcpy(why, reason, sizeof(why));
+	policy->codec_count[MEDIA_VIDEO] = 0;
+	if (answer_negotiate(sdp, policy, n, reason) == ANSWER_OK)
+		return ANSWER_OK;
+	memcpy(reason, why, sizeof(why)); /* the first one says what is missing */
+	return verdict;
 }
 
 /* The stamps are left out: viewers without a choice pay nothing for them. */
@@ -375,7 +403,7 @@ void registry_watch(struct registry *r, const char *stream, const char *offer, s
 		goto out;
 	}
 	egress_policy(&policy, e);
-	verdict = answer_negotiate(sdp, &policy, n, reply->reason);
+	verdict = negotiate_viewer(r, sdp, &policy, n, reply->reason);
 	if (verdict != ANSWER_OK) {
 		reply->status = status_of(verdict);
 		goto out;

@@ -132,33 +132,49 @@ void registry_free_streams(struct registry *r)
 const struct negotiated_codec *stream_entry_codec(const struct stream_entry *e,
 						  enum media_kind kind)
 {
-	const struct negotiated_media *m;
+	return stream_entry_possible(e, kind, 0);
+}
 
-	if (!e->publisher)
+const struct negotiated_codec *stream_entry_possible(const struct stream_entry *e,
+						     enum media_kind kind, unsigned index)
+{
+	const struct negotiated_media *m =
+	    e->publisher ? &e->publisher->negotiated->media[kind] : NULL;
+	uint8_t sent;
+
+	if (!m || !m->is_accepted)
 		return NULL;
-	m = &e->publisher->negotiated->media[kind];
-	return m->is_accepted ? &m->codecs[0] : NULL;
+	sent = atomic_load(&e->publisher->codec_sent[kind]);
+	if (sent)
+		return index ? NULL : &m->codecs[sent - 1];
+	return index < m->codec_count ? &m->codecs[index] : NULL;
 }
 
 /* --- another publisher ------------------------------------------------------------------- */
 
-static bool can_take(const struct plan *viewer, const struct stream_entry *e)
+/* What comes, or while nothing has come, something of what may. */
+static bool can_take_kind(const struct plan *viewer, const struct stream_entry *e,
+			  enum media_kind kind)
 {
-	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
-		const struct negotiated_codec *c = stream_entry_codec(e, (enum media_kind)kind);
+	const struct negotiated_codec *c = stream_entry_possible(e, kind, 0);
 
-		if (c && viewer->tracks[kind].is_used &&
-		    !mapping_has_codec(&viewer->tracks[kind].mapping, (uint8_t)c->codec))
-			return false;
-	}
-	return true;
+	if (!c || !viewer->tracks[kind].is_used)
+		return true;
+	for (unsigned i = 0; c; c = stream_entry_possible(e, kind, ++i))
+		if (mapping_has_codec(&viewer->tracks[kind].mapping, (uint8_t)c->codec))
+			return true;
+	return false;
 }
 
-/* Somebody publishes from now on: those who cannot show it are told to come again, which gets them
- * an answer in the codecs of now. */
-static void begin_publisher(struct registry *r, struct stream_entry *e)
+static bool can_take(const struct plan *viewer, const struct stream_entry *e)
 {
-	registry_events_push(r, e->stream, EVENT_ACTIVE);
+	return can_take_kind(viewer, e, MEDIA_AUDIO) && can_take_kind(viewer, e, MEDIA_VIDEO);
+}
+
+/* Those who cannot show what is published now are told to come again, which gets them an answer in
+ * the codecs of now. */
+static void dismiss_unfit(struct registry *r, const struct stream_entry *e)
+{
 	for (struct plan *p = r->oldest, *newer; p; p = newer) {
 		newer = p->newer;
 		if (p->stream != e->stream || p->role != PLAN_VIEWER || p->is_over ||
@@ -167,6 +183,21 @@ static void begin_publisher(struct registry *r, struct stream_entry *e)
 		registry_events_push_plan(p, EVENT_RECONNECT);
 		registry_close_plan(r, p, TRANSPORT_CLOSED_CODEC);
 	}
+}
+
+static void begin_publisher(struct registry *r, struct stream_entry *e)
+{
+	registry_events_push(r, e->stream, EVENT_ACTIVE);
+	dismiss_unfit(r, e);
+}
+
+void registry_on_codec(struct registry *r, struct plan *plan)
+{
+	struct stream_entry *e = r->streams[plan->stream->slot];
+
+	atomic_store(&plan->is_codec_mailed, false); /* before reading what it sends */
+	if (e && e->publisher == plan)
+		dismiss_unfit(r, e);
 }
 
 /* --- the feed ---------------------------------------------------------------------------- */
