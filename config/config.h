@@ -133,6 +133,11 @@ struct config {
 		enum config_srtp_engine engine;
 	} srtp;
 	struct {
+		uint32_t port_min, port_max;
+		uint32_t inputs;
+		bool latch;
+	} rtp;
+	struct {
 		uint32_t threads; /* 0: half the CPUs, at least one */
 	} crypto;
 	struct {

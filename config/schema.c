@@ -107,6 +107,19 @@ static const struct config_key keys[] = {
 	{ "srtp.engine", CONFIG_TYPE_WORD, AT(srtp.engine), "auto",
 	  .words = { "auto", "ipsecmb", "evp", "libsrtp2" },
 	  .help = "Library that encrypts media; auto is ipsecmb where it runs, else evp." },
+	{ "rtp.port_min", CONFIG_TYPE_COUNT, AT(rtp.port_min), "20000", 1024, 65535,
+	  .help =
+	      "First of the UDP ports on which plain RTP is received and sent, where the API asks "
+	      "for it." },
+	{ "rtp.port_max", CONFIG_TYPE_COUNT, AT(rtp.port_max), "20199", 1024, 65535,
+	  .help = "Last of them." },
+	{ "rtp.inputs", CONFIG_TYPE_COUNT, AT(rtp.inputs), "64", 0, 4096,
+	  .help = "Streams fed by plain RTP at a time." },
+	{ "rtp.latch", CONFIG_TYPE_BOOL, AT(rtp.latch), "false",
+	  .help =
+	      "Where nothing says from which address plain RTP comes, take it from the first that "
+	      "sends some." },
+
 	{ "crypto.threads", CONFIG_TYPE_COUNT, AT(crypto.threads), "0", 0, 64,
 	  .zero = "half the CPUs, at least one", .help = "Threads for DTLS handshakes." },
 

@@ -109,6 +109,8 @@ static enum answer_verdict check_line(struct negotiation *n, unsigned line)
 	enum sdp_direction must = ingest ? SDP_SENDONLY : SDP_RECVONLY;
 	enum sdp_direction direction = m->attributes.direction;
 
+	if (n->policy->is_plain)
+		return ANSWER_OK;
 	if (!is_encrypted(m->protocol))
 		return refuse(n, ANSWER_UNACCEPTABLE,
 			      "m-line %u (%s) is %.*s, which is not encrypted by DTLS-SRTP: "
@@ -403,7 +405,7 @@ enum answer_verdict answer_negotiate(const struct sdp *offer, const struct answe
 			      policy->role == ANSWER_INGEST ? "receive" : "send");
 	for (unsigned i = 0; i < offer->media_count && verdict == ANSWER_OK; i++)
 		verdict = judge_line(&n, i);
-	if (verdict == ANSWER_OK)
+	if (verdict == ANSWER_OK && !policy->is_plain)
 		verdict = check_bundle(&n);
 	if (verdict != ANSWER_OK)
 		return verdict;
@@ -412,6 +414,8 @@ enum answer_verdict answer_negotiate(const struct sdp *offer, const struct answe
 		    &n, ANSWER_UNACCEPTABLE,
 		    "no m-line of the offer can be used: each is inactive, disabled or of "
 		    "a kind this stream has not");
+	if (policy->is_plain)
+		return ANSWER_OK;
 	transport = transport_line(&n);
 	return take_transport(&n, transport);
 }

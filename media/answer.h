@@ -134,8 +134,10 @@ struct answer_policy {
 	uint8_t max_codecs; /* accepted for each m-line, in the offer's order; 0: all */
 	uint32_t extensions[NEGOTIATED_KINDS]; /* 1u << enum ext_kind: accepted when offered */
 	uint8_t feedback;                      /* enum sdp_feedback bits accepted when offered */
-	bool rtx;                              /* accept offered RTX formats (video) */
-	bool red;                              /* accept an offered RED format (Opus) */
+	/* Plain RTP: no ICE, no DTLS, no BUNDLE needed, and any direction but inactive. */
+	bool is_plain;
+	bool rtx; /* accept offered RTX formats (video) */
+	bool red; /* accept an offered RED format (Opus) */
 	/* Ingest: encodings of video accepted at once, at most NEGOTIATED_MAX_ENCODINGS, those that the
 	 * offer prefers. 0 and 1: simulcast is not answered. */
 	uint8_t max_encodings;

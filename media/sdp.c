@@ -153,6 +153,9 @@ static enum sdp_verdict on_line(struct sdp_reader *r, struct sdp_span line)
 		return on_media(r, value);
 	case 'a':
 		return sdp_on_attribute(r, value);
+	case 'c':
+		*(r->m ? &r->m->connection : &r->s->connection) = sdp_read_connection(value);
+		return SDP_OK;
 	case 'v':
 		if (!sdp_span_is(sdp_span_trim(value), "0") || r->m)
 			return sdp_refuse(r, SDP_MALFORMED, "only 'v=0', at the start, is known");
@@ -191,6 +194,10 @@ static enum sdp_verdict finish(struct sdp_reader *r)
 		s->session.direction = SDP_SENDRECV;
 	for (unsigned i = 0; i < s->media_count; i++) {
 		inherit(&s->session, &s->media[i].attributes);
+		if (!s->media[i].connection.family)
+			s->media[i].connection = s->connection;
+		if (!s->media[i].source_filter.at)
+			s->media[i].source_filter = s->source_filter;
 		for (unsigned j = 0; j < i; j++) {
 			if (!sdp_span_equal(s->media[i].mid, s->media[j].mid))
 				continue;

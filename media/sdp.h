@@ -166,6 +166,12 @@ struct sdp_media {
 	struct sdp_span msid_track;
 	struct sdp_span simulcast; /* everything behind "a=simulcast:" */
 	struct sdp_span sctp_port;
+	/* What plain RTP needs (the WebRTC side takes ICE's candidates and DTLS' keys instead). */
+	struct sdp_address
+	    connection; /* of c=, the session's where it has none; family 0: a name, or none */
+	struct sdp_address rtcp; /* of a=rtcp: port 0 without; family 0: as connection */
+	struct sdp_span
+	    source_filter; /* value of a=source-filter, the session's where it has none */
 	bool bundle_only;
 	bool rtcp_mux, rtcp_mux_only, rtcp_rsize;
 	bool rcvr_rtt; /* receivers may send reference times: RFC 3611 section 5.1 */
@@ -179,6 +185,8 @@ struct sdp_media {
 
 struct sdp {
 	struct sdp_attributes session;
+	struct sdp_address connection;
+	struct sdp_span source_filter;
 	struct sdp_span
 	    bundles[SDP_MAX_BUNDLES]; /* mids of each a=group:BUNDLE, separated by blanks */
 	uint8_t bundle_count;

@@ -404,6 +404,40 @@ static enum sdp_verdict on_rtcp_xr(struct sdp_reader *r, struct sdp_span value)
 	return SDP_OK;
 }
 
+struct sdp_address sdp_read_connection(struct sdp_span text)
+{
+	struct sdp_span network = sdp_span_word(&text), type = sdp_span_word(&text);
+	struct sdp_span word = sdp_span_word(&text);
+	struct sdp_address address = { .family = 0 };
+
+	if (word.at && sdp_span_is(network, "IN") &&
+	    (sdp_span_is(type, "IP4") || sdp_span_is(type, "IP6")))
+		sdp_address_parse(&address, sdp_span_cut(&word, '/'));
+	return address;
+}
+
+/* RFC 3605: "53020" or "53020 IN IP4 192.0.2.1". */
+static enum sdp_verdict on_rtcp(struct sdp_reader *r, struct sdp_span value)
+{
+	struct sdp_span word = sdp_span_word(&value);
+	uint32_t port;
+
+	if (!sdp_span_number(word, UINT16_MAX, &port))
+		return sdp_refuse(r, SDP_MALFORMED, "a=rtcp names a port from 0 to 65535");
+	if (!r->m)
+		return SDP_OK;
+	r->m->rtcp = sdp_read_connection(value);
+	r->m->rtcp.port = (uint16_t)port;
+	return SDP_OK;
+}
+
+/* RFC 4570 */
+static enum sdp_verdict on_source_filter(struct sdp_reader *r, struct sdp_span value)
+{
+	*(r->m ? &r->m->source_filter : &r->s->source_filter) = sdp_span_trim(value);
+	return SDP_OK;
+}
+
 static const struct {
 	const char *name;
 	enum sdp_verdict (*read)(struct sdp_reader *r, struct sdp_span value);
@@ -426,6 +460,8 @@ static const struct {
 	{ "group", on_group },
 	{ "sctp-port", on_sctp_port },
 	{ "rtcp-xr", on_rtcp_xr },
+	{ "rtcp", on_rtcp },
+	{ "source-filter", on_source_filter },
 };
 
 static void on_flag(struct sdp_reader *r, struct sdp_span name)

@@ -28,6 +28,9 @@ struct sdp_format *sdp_reader_format(struct sdp_reader *r, uint32_t pt);
 /** Read a payload type (0..127), or refuse. */
 enum sdp_verdict sdp_reader_pt(struct sdp_reader *r, struct sdp_span text, uint32_t *pt);
 
+/** "IN IP4 192.0.2.1[/ttl]": what is no address of ours has family 0. */
+struct sdp_address sdp_read_connection(struct sdp_span text);
+
 /** One line's text behind "a=". */
 enum sdp_verdict sdp_on_attribute(struct sdp_reader *r, struct sdp_span text);
 

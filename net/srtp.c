@@ -40,6 +40,8 @@ size_t seal_salt_bytes(enum seal_profile profile)
 
 size_t seal_tag_bytes(enum seal_profile profile)
 {
+	if ((int)profile == (int)SEAL_PLAIN)
+		return 0;
 	return seal_is_gcm(profile) ? SEAL_GCM_TAG_BYTES : SEAL_SHA1_TAG_BYTES;
 }
 
@@ -156,7 +158,7 @@ size_t seal_rx_bytes(const struct seal_rx *rx)
 static void check_jobs(const struct seal_engine *e, const struct seal_job *jobs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		assert(jobs[i].tx->ops == e->ops);
+		assert(jobs[i].tx->ops == e->ops || jobs[i].tx->ops == &seal_ops_plain);
 		assert(jobs[i].header_bytes >= SEAL_RTP_MIN_BYTES);
 		assert(jobs[i].index >> 48 == 0);
 		assert(be16_read(jobs[i].header + 2) == (uint16_t)jobs[i].index);
@@ -165,18 +167,36 @@ static void check_jobs(const struct seal_engine *e, const struct seal_job *jobs,
 }
 #endif
 
+/* Runs of jobs that are alike. */
+static void seal_mixed(struct seal_engine *e, const struct seal_job *jobs, size_t n)
+{
+	for (size_t run, at = 0; at < n; at += run) {
+		const struct seal_ops *ops = jobs[at].tx->ops;
+
+		run = 1;
+		while (at + run < n && jobs[at + run].tx->ops == ops)
+			run++;
+		ops->seal_rtp(e, jobs + at, run);
+	}
+}
+
 void seal_rtp(struct seal_engine *e, const struct seal_job *jobs, size_t n)
 {
 #ifdef SLUICE_DEBUG
 	check_jobs(e, jobs, n);
 #endif
-	e->ops->seal_rtp(e, jobs, n);
+	if (e->has_plain)
+		seal_mixed(e, jobs, n);
+	else
+		e->ops->seal_rtp(e, jobs, n);
 }
 
 int seal_rtcp(struct seal_engine *e, struct seal_tx *tx, uint8_t *bytes, size_t len, size_t cap)
 {
 	size_t extra = seal_tag_bytes(tx->profile) + SEAL_RTCP_WORD_BYTES;
 
+	if ((int)tx->profile == (int)SEAL_PLAIN)
+		return (int)len;
 	assert(tx->ops == e->ops);
 	assert(len >= SEAL_RTCP_MIN_BYTES && len <= UINT16_MAX);
 	if (cap < len + extra)

@@ -23,6 +23,9 @@ enum seal_profile {
 	SEAL_AEAD_AES_256_GCM = 8,
 };
 
+/* As a profile: none of IANA's, so nothing that a handshake agrees on; of seal_tx_create_plain() alone. */
+enum { SEAL_PLAIN = 0x100 };
+
 enum seal_engine_kind {
 	SEAL_ENGINE_AUTO,    /* IPSECMB where it runs, else EVP */
 	SEAL_ENGINE_IPSECMB, /* Intel's multi-buffer library, x86-64 with AES-NI */
@@ -96,6 +99,8 @@ uint64_t seal_engine_failures(const struct seal_engine *e);
 
 /** Keys are copied. @return 0, -ENOMEM, or -EINVAL: the profile is unknown */
 int seal_tx_create(struct seal_tx **out, struct seal_engine *e, const struct seal_keys *keys);
+/** A context that leaves packets as they are, for plain RTP. @return 0 or -ENOMEM */
+int seal_tx_create_plain(struct seal_tx **out, struct seal_engine *e);
 void seal_tx_destroy(struct seal_tx *tx);
 /** Memory held, without the debug build's record of seals; libsrtp2's part is an estimate. */
 size_t seal_tx_bytes(const struct seal_tx *tx);

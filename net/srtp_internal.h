@@ -26,6 +26,7 @@ struct seal_ops;
 struct seal_engine {
 	const struct seal_ops *ops;
 	uint64_t failures;
+	bool has_plain; /* jobs may be of seal_ops_plain too */
 };
 
 struct seal_tx {
@@ -82,6 +83,7 @@ struct seal_ops {
 	const struct seal_cipher *cipher; /* of the common framing; NULL in libsrtp2 */
 };
 
+extern const struct seal_ops seal_ops_plain; /* of send contexts alone */
 extern const struct seal_ops seal_ops_evp;
 extern const struct seal_ops seal_ops_libsrtp;
 #if SLUICE_IPSECMB

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/direct.h"
 #include "net/dtls_record.h"
 #include "net/stun.h"
 
@@ -100,6 +101,10 @@ void transport_destroy(struct transport *t)
 {
 	if (!t)
 		return;
+	if (t->is_direct) {
+		direct_destroy(t);
+		return;
+	}
 	assert(!of(t)->is_zombie);
 	if (of(t)->is_step_running) {
 		of(t)->is_zombie = true;
@@ -391,7 +396,7 @@ void transport_on_timeout(struct transport *t, uint64_t now_us)
 {
 	struct association *a = of(t);
 
-	if (lifetime_is_closed(&t->life))
+	if (t->is_direct || lifetime_is_closed(&t->life))
 		return;
 	ice_agent_on_timeout(a->ice, now_us);
 	if (now_us >= setup_deadline_us(a))
@@ -628,7 +633,9 @@ void transport_poll(struct transport *t, uint64_t now_us, struct transport_outpu
 	struct association *a = of(t);
 
 	memset(out, 0, sizeof(*out));
-	if (lifetime_is_closed(&t->life) || !poll_open(a, now_us, out))
+	if (t->is_direct)
+		direct_poll(t, out);
+	else if (lifetime_is_closed(&t->life) || !poll_open(a, now_us, out))
 		poll_closed(a, out);
 }
 
@@ -665,6 +672,10 @@ void transport_status(const struct transport *t, struct transport_status *out)
 	out->reason = (enum transport_reason)lifetime_reason(&t->life);
 	out->dtls.cipher = "";
 	out->dtls.error = "";
+	if (t->is_direct) {
+		direct_status(t, out);
+		return;
+	}
 	out->checks = ice_agent_count(a->ice, ICE_ACCEPTED);
 	out->bad_credentials = (uint64_t)ice_agent_count(a->ice, ICE_UNKNOWN_USER) +
 			       ice_agent_count(a->ice, ICE_NO_INTEGRITY) +
@@ -681,6 +692,11 @@ void transport_status(const struct transport *t, struct transport_status *out)
 		out->profile = seal_tx_profile(a->tx);
 		out->bytes += seal_tx_bytes(a->tx) + seal_rx_bytes(a->t.rx);
 	}
+}
+
+void transport_count_direct(int change)
+{
+	atomic_fetch_add_explicit(&live, (uint32_t)change, memory_order_relaxed);
 }
 
 void transport_live(struct transport_live *out)

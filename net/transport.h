@@ -67,6 +67,7 @@ const char *transport_reason_text(uint32_t reason);
  * `path_serial` counts the changes, for callers that keep a sockaddr made from it. */
 struct transport {
 	struct lifetime life; /* 0 or an enum transport_reason */
+	bool is_direct;       /* of net/direct.h: without ICE and DTLS */
 	uint32_t path_serial;
 	struct seal_tx *tx;
 	struct seal_rx *rx;
@@ -115,7 +116,8 @@ enum transport_verdict {
 	TRANSPORT_DROP_SRTP_MALFORMED,
 	TRANSPORT_DROP_SRTP_AUTH,
 	TRANSPORT_DROP_SRTP_REPLAYED,
-	TRANSPORT_DROP_SRTP_SSRCS, /* more sources than the cap */
+	TRANSPORT_DROP_SRTP_SSRCS,   /* more sources than the cap */
+	TRANSPORT_DROP_WRONG_SOURCE, /* plain RTP from elsewhere than it is to come from */
 	TRANSPORT_VERDICTS
 };
 /** Metric label: "rtp", "rtcp", "consumed", "closed", "unvalidated", … */
@@ -240,5 +242,7 @@ struct transport_live {
 	uint32_t zombies;
 };
 void transport_live(struct transport_live *out);
+/** net/direct.c: one more, or one less. */
+void transport_count_direct(int change);
 
 #endif

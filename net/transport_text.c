@@ -44,6 +44,7 @@ static const char *const verdicts[TRANSPORT_VERDICTS] = {
 	[TRANSPORT_DROP_SRTP_AUTH] = "srtp_auth",
 	[TRANSPORT_DROP_SRTP_REPLAYED] = "srtp_replayed",
 	[TRANSPORT_DROP_SRTP_SSRCS] = "srtp_ssrcs",
+	[TRANSPORT_DROP_WRONG_SOURCE] = "wrong_source",
 };
 
 const char *transport_verdict_text(enum transport_verdict v)

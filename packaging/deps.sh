@@ -20,7 +20,7 @@ test=(git libcriterion-dev
 	gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 	gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
 	gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-nice
-	chromium nodejs npm)
+	chromium nodejs npm ffmpeg)
 
 # Clients besides those of the tests, and what gives them a network of their own.
 interop=(firefox-esr golang-go golang-github-pion-webrtc.v3-dev iproute2 util-linux)

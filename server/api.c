@@ -1,6 +1,7 @@
 #include "server/api.h"
 
 #include "server/metrics.h"
+#include "server/plain_api.h"
 
 bool api_is_admin_only(enum http_route_kind kind)
 {
@@ -12,7 +13,7 @@ bool api_is_admin_only(enum http_route_kind kind)
 	case HTTP_ROUTE_METRICS:
 		return true;
 	default:
-		return false;
+		return plain_api_is_route(kind);
 	}
 }
 
@@ -54,6 +55,8 @@ bool api_admit(struct http_context *ctx, const struct http_request *req, struct 
 
 	if (api_is_admin_only(req->route.kind) && !admit_admin(ctx, req, reply))
 		return false;
+	if (plain_api_is_route(req->route.kind))
+		return plain_api_admit(req, reply);
 	if (req->method == HTTP_GET || req->method == HTTP_HEAD ||
 	    (req->method == HTTP_DELETE && may_delete))
 		return true;
@@ -119,6 +122,10 @@ static void session(struct http_context *ctx, const struct http_request *req,
 
 void api_handle(struct http_context *ctx, const struct http_request *req, struct http_reply *reply)
 {
+	if (plain_api_is_route(req->route.kind)) {
+		plain_api_handle(ctx, req, reply);
+		return;
+	}
 	switch (req->route.kind) {
 	case HTTP_ROUTE_API_INFO:
 		http_reply_json(reply, registry_info(ctx->registry));

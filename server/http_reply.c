@@ -84,6 +84,8 @@ size_t http_body_max(const struct config *c, enum http_route_kind route, enum ht
 {
 	if (method == HTTP_POST && (route == HTTP_ROUTE_WHIP || route == HTTP_ROUTE_WHEP))
 		return c->limits.sdp_bytes;
+	if (method == HTTP_POST && route == HTTP_ROUTE_RTP_IN)
+		return c->limits.sdp_bytes;
 	if (method == HTTP_PATCH && route == HTTP_ROUTE_SESSION)
 		return c->limits.sdpfrag_bytes;
 	if (method == HTTP_POST &&

@@ -108,6 +108,15 @@ static struct http_route api_session_route(const char *number)
 	return r;
 }
 
+static struct http_route api_stream_route(const char *name)
+{
+	struct http_route r = { .kind = HTTP_ROUTE_NONE };
+
+	if (take_name(r.name, name, name_chars, "/rtp-in"))
+		r.kind = HTTP_ROUTE_RTP_IN;
+	return r;
+}
+
 /* RFC 9112 section 3.2.2: a server accepts "http://host/path" too. */
 static const char *path_of(const char *target)
 {
@@ -126,6 +135,7 @@ struct http_route http_route_of(const char *target)
 {
 	static const char session[] = "/session/";
 	static const char api_session[] = "/api/sessions/";
+	static const char api_stream[] = "/api/streams/";
 	const char *path = path_of(target);
 	struct http_route r = { .kind = HTTP_ROUTE_NONE };
 
@@ -148,6 +158,8 @@ struct http_route http_route_of(const char *target)
 		return session_route(path + strlen(session));
 	if (strncmp(path, api_session, strlen(api_session)) == 0)
 		return api_session_route(path + strlen(api_session));
+	if (strncmp(path, api_stream, strlen(api_stream)) == 0)
+		return api_stream_route(path + strlen(api_stream));
 	return r;
 }
 
@@ -170,6 +182,7 @@ const char *http_route_name(enum http_route_kind kind)
 		[HTTP_ROUTE_API_STREAMS] = "api_streams",
 		[HTTP_ROUTE_API_SESSIONS] = "api_sessions",
 		[HTTP_ROUTE_API_SESSION] = "api_session",
+		[HTTP_ROUTE_RTP_IN] = "rtp_in",
 		[HTTP_ROUTE_METRICS] = "metrics",
 		[HTTP_ROUTE_HEALTHZ] = "healthz",
 		[HTTP_ROUTE_READYZ] = "readyz",

@@ -25,6 +25,7 @@ enum letter_kind {
 	LETTER_FORGET, /* to, addr: forward this address no more */
 	LETTER_WISH,   /* to, wish: another layer for this viewer */
 	LETTER_CONNECTION, /* to, connection: its first packet named this session */
+	LETTER_SERVE,      /* plan (a reference): claim it; of plain RTP */
 	LETTER_STOP,       /* end all sessions for `reason`, then the thread */
 	/* To control. */
 	LETTER_CONNECTED, /* plan (a reference): a publisher may feed its stream */

@@ -33,6 +33,7 @@ void plan_unref(struct plan *p)
 	pthread_mutex_destroy(&p->lock);
 	stream_unref(p->stream);
 	dtls_identity_unref(p->identity);
+	plain_setup_destroy(p->plain);
 	free(p->negotiated);
 	explicit_bzero(&p->local, sizeof(p->local));
 	explicit_bzero(&p->remote, sizeof(p->remote));

@@ -24,6 +24,7 @@
 #include "net/dtls.h"
 #include "net/ice.h"
 #include "server/counter.h"
+#include "server/plain.h"
 #include "server/registry.h"
 #include "server/stream.h"
 
@@ -96,6 +97,7 @@ struct plan {
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
 	struct dtls_identity *identity;
+	struct plain_setup *plain;     /* NULL: ICE and DTLS */
 	struct negotiated *negotiated; /* publishers only */
 	/* Publishers: which of the codecs agreed on it sends, by enum media_kind: its place among them
 	 * and 1 more, 0 while nothing came. Written by its worker. */

@@ -155,6 +155,11 @@ struct feed *publisher_destroy(struct publisher *p)
 	return feed;
 }
 
+bool publisher_is_fed(const struct publisher *p)
+{
+	return p->feed != NULL;
+}
+
 size_t publisher_bytes(const struct publisher *p)
 {
 	size_t bytes = sizeof(*p) + publisher_layers_bytes(p) + (p->arrivals ? ARRIVALS_BYTES : 0);

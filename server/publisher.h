@@ -28,6 +28,9 @@ void publisher_on_moved(struct publisher *p);
 /** From now on this publisher feeds the stream; takes over `feed`. */
 void publisher_take_feed(struct publisher *p, struct feed *feed);
 
+/** It has the feed: packets go on from here. */
+bool publisher_is_fed(const struct publisher *p);
+
 /** Memory it holds, the feed apart. */
 size_t publisher_bytes(const struct publisher *p);
 

@@ -11,18 +11,15 @@ enum {
 	REMB_BPS = 20000000,
 	RTCP_SSRC = 1, /* our own, as receiver */
 	RTCP_BYTES = 1200,
+	ALL_KINDS = 1 << MEDIA_AUDIO | 1 << MEDIA_VIDEO,
 };
 
 /* --- RTCP to the publisher --------------------------------------------------------------- */
 
-static void send_rtcp(struct publisher *p, struct rtcp_writer *w)
+static void send_rtcp(struct publisher *p, unsigned kinds, struct rtcp_writer *w)
 {
-	struct session *s = p->session;
-	int len = seal_rtcp(s->worker->engine, s->transport->tx, w->out, w->len_bytes,
-			    RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
-
-	if (len > 0)
-		worker_send(s->worker, &s->transport->path, w->out, (size_t)len, s->slot);
+	session_send_rtcp(p->session, kinds, w->out, w->len_bytes,
+			  RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
 }
 
 /* Every compound packet begins with a report (RFC 3550 6.1), with whatever there is to say. */
@@ -69,7 +66,7 @@ void publisher_send_report(struct publisher *p)
 	rtcp_write_xr_rrtr(&w, RTCP_SSRC, clock_ntp_of_us(publisher_worker(p)->now_us));
 	if (n > 0 && publisher_terms(p, MEDIA_VIDEO)->feedback & SDP_FB_REMB)
 		rtcp_write_remb(&w, RTCP_SSRC, REMB_BPS, videos, n);
-	send_rtcp(p, &w);
+	send_rtcp(p, ALL_KINDS, &w);
 	counter_set(&stats->lost, lost > 0 ? (uint64_t)lost : 0);
 	if (n > 0)
 		counter_set(&stats->jitter_us, jitter_us);
@@ -93,7 +90,7 @@ void publisher_send_nacks(struct publisher *p, struct source *source)
 		return;
 	begin_rtcp(p, &w, bytes, false);
 	if (rtcp_write_nack(&w, RTCP_SSRC, source->ssrc, seqs, n) > 0) {
-		send_rtcp(p, &w);
+		send_rtcp(p, 1u << source->kind, &w);
 		counter_add(&publisher_worker(p)->counters.publisher_nacks, n);
 		counter_add(&p->session->plan->stats.nacked, n);
 	}
@@ -121,7 +118,7 @@ void publisher_send_arrivals(struct publisher *p)
 			begin_rtcp(p, &w, bytes, false);
 		if (twcc_arrivals_write(p->arrivals, &w, RTCP_SSRC, any_ssrc(p)) <= 0)
 			return;
-		send_rtcp(p, &w);
+		send_rtcp(p, ALL_KINDS, &w);
 		counter_add(&publisher_worker(p)->counters.publisher_feedbacks, 1);
 	}
 }
@@ -137,7 +134,7 @@ void publisher_send_keyframe_request(struct publisher *p, const struct source *s
 		rtcp_write_pli(&w, RTCP_SSRC, source->ssrc);
 	else
 		rtcp_write_fir(&w, RTCP_SSRC, source->ssrc, p->fir_command++);
-	send_rtcp(p, &w);
+	send_rtcp(p, 1u << MEDIA_VIDEO, &w);
 	counter_add(&publisher_worker(p)->counters.publisher_plis, 1);
 	counter_add(&p->session->plan->stats.keyframe_requests, 1);
 }

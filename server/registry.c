@@ -43,6 +43,9 @@ static void on_ended(struct registry *r, struct letter *letter)
 		if (plan->role == PLAN_PUBLISHER)
 			registry_on_feed(r, plan, letter->feed);
 		registry_plan_over(r, plan);
+		if (plan->plain && plan->role == PLAN_PUBLISHER &&
+		    atomic_load(&plan->reason) == TRANSPORT_CLOSED_NO_MEDIA)
+			registry_renew_input(r, plan);
 		plan_unref(plan);
 	} else if (letter->feed) {
 		registry_on_feed(r, plan, letter->feed);
@@ -227,9 +230,11 @@ bool registry_is_ready(const struct registry *r)
 	       (c->limits.sessions == 0 || r->plan_count - r->over_count < c->limits.sessions);
 }
 
+/* Plain RTP goes on for ever: nobody waits for its end. */
 uint32_t registry_sessions_open(const struct registry *r)
 {
-	return r->plan_count - r->over_count;
+	return r->plan_count - r->over_count - registry_plain_count(r, PLAN_PUBLISHER) -
+	       registry_plain_count(r, PLAN_VIEWER);
 }
 
 void registry_stop(struct registry *r, uint32_t reason, void (*on_stopped)(void *arg), void *arg)

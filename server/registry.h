@@ -25,6 +25,7 @@ enum registry_status {
 	REGISTRY_DRAINING,        /* 503 */
 	REGISTRY_NOT_FOUND,       /* 404 */
 	REGISTRY_STALE,           /* 412: If-Match names another ICE session */
+	REGISTRY_TAKEN,           /* 409: somebody else has it */
 	REGISTRY_TAG_MISSING,     /* 428: strict mode only */
 };
 
@@ -52,6 +53,7 @@ struct registry_reply {
 	char *body;                     /* SDP or sdpfrag; the caller frees; NULL: none (204) */
 	size_t body_bytes;
 	unsigned retry_after_s; /* 0: none */
+	uint64_t number;        /* public, of what was made; plain RTP only */
 };
 
 /* What a publisher brings. */
@@ -69,6 +71,22 @@ void registry_publish(struct registry *r, const char *stream, const struct regis
 /** WHEP: an offer to receive `stream`. */
 void registry_watch(struct registry *r, const char *stream, const char *offer, size_t len,
 		    const uint8_t client[16], struct registry_reply *reply);
+
+/* Plain RTP that is to feed a stream. */
+struct registry_input {
+	const char *sdp; /* what will be sent, and to which port as far as that is ours to give */
+	size_t sdp_bytes;
+	const char *source; /* IP address that it comes from; NULL: as the SDP says */
+};
+
+/** Open ports for it; with the first packet it becomes the stream's publisher. The reply's body is an
+ *  SDP with the ports. */
+void registry_open_input(struct registry *r, const char *stream, const struct registry_input *ask,
+			 struct registry_reply *reply);
+/** @return REGISTRY_OK or REGISTRY_NOT_FOUND */
+enum registry_status registry_close_input(struct registry *r, const char *stream);
+/** NULL: there is none. */
+json_t *registry_input_json(struct registry *r, const char *stream);
 
 /** Have `on_settled` called once for each session that was answered REGISTRY_OK: when it is no
  *  longer half open, because it connected or because it ended. NULL: none. */

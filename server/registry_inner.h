@@ -67,6 +67,8 @@ struct registry {
 	void (*on_stopped)(void *arg);
 	void *on_stopped_arg;
 
+	uint16_t next_pair; /* of ports for plain RTP: where to look for a free one */
+
 	uint64_t sessions_ended[TRANSPORT_REASONS];
 	uint64_t plans_expired;
 };
@@ -143,6 +145,23 @@ json_t *registry_layers_json(const struct stream_entry *e);
 json_t *registry_viewer_layer_json(const struct registry *r, struct plan *p);
 /** The same under the m-line of the viewer's video. */
 json_t *registry_layers_event(const struct plan *p, const struct stream_entry *e);
+
+/* registry_plain.c */
+/** What feeds the stream by plain RTP, waiting or sending; NULL: nothing. */
+struct plan *registry_plain_input(const struct registry *r, const char *stream);
+/** Those of a role that are open. */
+uint32_t registry_plain_count(const struct registry *r, enum plan_role role);
+/** Where ports of a family are bound. */
+struct net_addr registry_plain_bind(const struct registry *r, bool v4);
+/** @return false: the reply says why */
+bool registry_plain_open(struct registry *r, struct plain_setup *setup,
+			 struct registry_reply *reply);
+/** List the plan and have a worker claim it; takes over the reference. @return false without memory */
+bool registry_plain_serve(struct registry *r, struct stream_entry *e, struct plan *p);
+/** As in the list of sessions, with its ports. */
+json_t *registry_plain_json(const struct registry *r, struct plan *p);
+/** It ended since nothing came any more: wait on the same ports again. */
+void registry_renew_input(struct registry *r, const struct plan *ended);
 
 /** Post LETTER_CLOSE to whoever serves the plan. */
 void registry_close_plan(struct registry *r, struct plan *plan, enum transport_reason reason);

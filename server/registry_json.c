@@ -62,14 +62,14 @@ static json_t *objects_json(const struct registry *r)
 	}
 	transport_live(&transports);
 	dtls_live(&dtls);
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sessions",
-			 number(sessions), "plans", number(plan_live()), "streams",
-			 number(stream_live()), "branches", number(branches), "forwards",
-			 number(forwards), "directory_entries",
-			 number(directory_count(r->shared->directory)), "transports",
-			 number(transports.transports), "zombies", number(transports.zombies),
-			 "dtls_handshakes", number(dtls.handshakes), "ssl_objects",
-			 number(dtls.ssl_objects), "handshake_steps", number(handshakes));
+	return json_pack(
+	    "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "sessions",
+	    number(sessions), "plans", number(plan_live()), "streams", number(stream_live()),
+	    "branches", number(branches), "forwards", number(forwards), "directory_entries",
+	    number(directory_count(r->shared->directory)), "transports",
+	    number(transports.transports), "zombies", number(transports.zombies), "dtls_handshakes",
+	    number(dtls.handshakes), "ssl_objects", number(dtls.ssl_objects), "handshake_steps",
+	    number(handshakes), "plain_rtp", number(plain_setup_live()));
 }
 
 json_t *registry_info(struct registry *r)
@@ -97,7 +97,9 @@ static void connection_json(struct plan *p, json_t **addresses, const char **srt
 		? json_null()
 		: json_pack("{s:s, s:s, s:s}", "remote", net_addr_format(&path.remote, remote),
 			    "local", net_addr_format(&path.local, local), "protocol",
-			    path.remote.connection ? "tcp" : "udp");
+			    p->plain                 ? "rtp"
+			    : path.remote.connection ? "tcp"
+						     : "udp");
 }
 
 /* A viewer's by its reports; a publisher's by its answers to reference times, or by its repairs. */
@@ -145,6 +147,29 @@ static json_t *session_json(const struct registry *r, struct plan *p)
 		json_object_set_new(json, "estimate_bps", estimate_json(p));
 	}
 	return json;
+}
+
+json_t *registry_plain_json(const struct registry *r, struct plan *p)
+{
+	const struct plain_setup *setup = p->plain;
+	json_t *json = session_json(r, p), *ports = json_object();
+
+	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
+		for (unsigned i = 0; i < setup->terms.leg_count; i++)
+			if (setup->terms.legs[i].kinds >> kind & 1)
+				json_object_set_new(ports, kind == MEDIA_AUDIO ? "audio" : "video",
+						    json_pack("{s:i, s:i}", "rtp",
+							      setup->terms.legs[i].port, "rtcp",
+							      setup->terms.legs[i].rtcp_port));
+	json_object_set_new(json, "ports", ports);
+	return json;
+}
+
+json_t *registry_input_json(struct registry *r, const char *stream)
+{
+	struct plan *p = registry_plain_input(r, stream);
+
+	return p ? registry_plain_json(r, p) : NULL;
 }
 
 json_t *registry_sessions(struct registry *r)

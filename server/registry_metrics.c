@@ -179,6 +179,8 @@ static const struct {
 	{ "tcp_queue_full", WORKER_METRIC(tcp_queue_drops) },
 	{ "tcp_connection_gone", WORKER_METRIC(tcp_gone_drops) },
 	{ "tcp_pool_exhausted", WORKER_METRIC(tcp_pool_drops) },
+	{ "plain_socket_full", WORKER_METRIC(plain_blocked_drops) },
+	{ "plain_rtcp_unaddressed", WORKER_METRIC(plain_unaddressed) },
 	{ "control_egress_full", WORKER_METRIC(egress_control_drops) },
 	{ "send_error", WORKER_METRIC(egress_failed) },
 };
@@ -275,6 +277,8 @@ static void registry_own(const struct registry *r, struct text *out)
 	text_printf(out, "sluice_event_streams %u\n", r->event_streams);
 	head(out, "sluice_events_sent_total", "counter", "Events that event streams delivered.");
 	text_printf(out, "sluice_events_sent_total %llu\n", (unsigned long long)r->events_sent);
+	head(out, "sluice_plain_rtp", "gauge", "Streams fed by plain RTP.");
+	text_printf(out, "sluice_plain_rtp %u\n", plain_setup_live());
 	head(out, "sluice_transports", "gauge", "Transports in memory.");
 	text_printf(out, "sluice_transports %u\n", transports.transports);
 	head(out, "sluice_ssl_objects", "gauge", "TLS library objects in memory.");

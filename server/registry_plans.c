@@ -127,7 +127,8 @@ void registry_hide_id(struct registry *r, struct plan *p)
 
 static void leave_directory(struct registry *r, struct plan *p)
 {
-	directory_remove(r->shared->directory, p->ufrag);
+	if (p->ufrag[0])
+		directory_remove(r->shared->directory, p->ufrag);
 	if (p->former_ufrag[0])
 		directory_remove(r->shared->directory, p->former_ufrag);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/random.h"
+#include "server/plain.h"
 #include "server/publisher.h"
 #include "server/viewer.h"
 #include "server/worker_tcp.h"
@@ -113,7 +114,8 @@ static int open_transport(struct session *s)
 	config.remote = p->remote;
 	pthread_mutex_unlock(&p->lock);
 	random_bytes(config.seed, sizeof(config.seed));
-	err = transport_create(&s->transport, s->worker->now_us, &config);
+	err =
+	    p->plain ? plain_open(s) : transport_create(&s->transport, s->worker->now_us, &config);
 	explicit_bzero(&config, sizeof(config));
 	return err;
 }
@@ -281,6 +283,7 @@ static void take_down(struct session *s)
 		transport_work_cancel(s->transport);
 	}
 	ticker_arm(&w->ticker, &s->timer, UINT64_MAX);
+	plain_close(s);
 	lifetime_acknowledge(&s->transport->life);
 	transport_destroy(s->transport);
 	w->session_count--;
@@ -564,6 +567,53 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 	slab_put(w->pool, slab);
 	if (verdict == TRANSPORT_CONSUMED || verdict == TRANSPORT_RTCP)
 		poll(s);
+}
+
+void session_on_plain(struct session *s, struct direct_port port, const struct net_path *path,
+		      struct slab *slab)
+{
+	struct worker *w = s->worker;
+	struct session_ref ref = session_ref_of(s);
+	enum transport_verdict verdict =
+	    direct_on_datagram(s->transport, w->now_us, port, path, slab->data, slab->len);
+
+	counter_add(&w->counters.verdicts[verdict], 1);
+	if (verdict == TRANSPORT_RTP || verdict == TRANSPORT_RTCP)
+		poll(s); /* the first packet makes the publisher */
+	s = worker_session(w, ref);
+	if (s && verdict == TRANSPORT_RTP && s->publisher) {
+		if (publisher_is_fed(s->publisher))
+			publisher_on_rtp(s->publisher, slab);
+		else
+			plain_hold(s, slab);
+		return;
+	}
+	if (s && verdict == TRANSPORT_RTCP && s->publisher)
+		publisher_on_rtcp(s->publisher, slab->data, slab->len);
+	else if (s && verdict == TRANSPORT_RTCP && s->viewer)
+		viewer_on_rtcp(s->viewer, slab->data, slab->len);
+	slab_put(w->pool, slab);
+}
+
+void session_on_feed(struct session *s)
+{
+	struct slab *slab;
+
+	while ((slab = plain_release(s)) != NULL)
+		publisher_on_rtp(s->publisher, slab);
+}
+
+void session_send_rtcp(struct session *s, unsigned kinds, uint8_t *bytes, size_t len, size_t cap)
+{
+	int sealed;
+
+	if (s->plain) {
+		plain_send_rtcp(s, kinds, bytes, len);
+		return;
+	}
+	sealed = seal_rtcp(s->worker->engine, s->transport->tx, bytes, len, cap);
+	if (sealed > 0)
+		worker_send(s->worker, &s->transport->path, bytes, (size_t)sealed, s->slot);
 }
 
 static bool has_addr(const struct session *s, const struct net_addr *addr)

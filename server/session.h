@@ -25,6 +25,7 @@ struct session {
 	struct plan *plan;
 	struct letter *end_letter; /* reserved: an end is always told */
 	struct transport *transport;
+	struct plain_io *plain;       /* NULL: over the worker's own sockets */
 	struct worker_socket *socket; /* for the transport's path */
 	uint32_t path_serial;         /* of the path that `socket` was chosen for */
 	struct ticker_item timer;
@@ -57,6 +58,17 @@ void session_meet_again(struct session *s, const struct net_path *path, struct s
 /** The same, handed over by another worker. */
 void session_on_forwarded(struct session *s, const struct net_path *path, struct slab *slab,
 			  unsigned from);
+
+/** A datagram on a port of its own; takes over the slab. The session may be gone after. */
+void session_on_plain(struct session *s, struct direct_port port, const struct net_path *path,
+		      struct slab *slab);
+
+/** Its publisher has got the feed: what was held until then goes on. */
+void session_on_feed(struct session *s);
+
+/** Seal an RTCP packet in place and send it to where the tracks of `kinds` (1u << enum media_kind) go.
+ *  @param cap bytes there are: SEAL_RTCP_MAX_EXTRA_BYTES more than len */
+void session_send_rtcp(struct session *s, unsigned kinds, uint8_t *bytes, size_t len, size_t cap);
 
 void session_restart(struct session *s, const struct ice_credentials *local,
 		     const struct ice_credentials *remote);

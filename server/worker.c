@@ -12,6 +12,7 @@
 #include "net/stun.h"
 #include "server/branch.h"
 #include "server/pass.h"
+#include "server/plain.h"
 #include "server/publisher.h"
 #include "server/session.h"
 #include "server/worker_inner.h"
@@ -88,7 +89,12 @@ struct worker_socket *worker_socket_for(struct worker *w, const struct net_path 
 void worker_send(struct worker *w, const struct net_path *path, const uint8_t *bytes, size_t len,
 		 uint32_t owner)
 {
-	struct worker_socket *s = worker_socket_for(w, path);
+	worker_send_over(w, worker_socket_for(w, path), path, bytes, len, owner);
+}
+
+void worker_send_over(struct worker *w, struct worker_socket *s, const struct net_path *path,
+		      const uint8_t *bytes, size_t len, uint32_t owner)
+{
 	uint8_t *place = NULL;
 
 	if (s && !s->is_blocked) {
@@ -470,6 +476,7 @@ static void flush_sockets(struct worker *w)
 			worker_flush(w, &w->sockets[i]);
 	if (w->tcp)
 		worker_flush(w, worker_tcp_socket(w));
+	plain_flush(w);
 }
 
 static bool on_turn(void *arg)

@@ -57,7 +57,9 @@ struct worker_counters {
 	counter wakeups_sent;
 	counter rtp_malformed, rtp_unknown_type, rtp_unknown_source, rtp_unfed, rtcp_malformed,
 	    red_malformed;
-	counter codecs_settled;       /* a publisher sent another codec than before, or the first */
+	counter codecs_settled; /* a publisher sent another codec than before, or the first */
+	/* Plain RTP: packets that a full socket did not take; reports for an address not known. */
+	counter plain_blocked_drops, plain_unaddressed;
 	counter receive_batches;      /* reads of a socket that gave something */
 	counter descriptors_unusable; /* dependency descriptors that tell nothing */
 	counter track_swallowed, track_duplicate, track_too_old;

@@ -1,5 +1,6 @@
 /* server/worker_house.c - what a worker does once a second, and what it tells of itself. */
 #include "server/branch.h"
+#include "server/plain.h"
 #include "server/publisher.h"
 #include "server/session.h"
 #include "server/start.h"
@@ -55,7 +56,7 @@ void worker_relieve_pool(struct worker *w)
 
 /* --- numbers for control ------------------------------------------------------------------ */
 
-static void add_egress(struct egress_stats *sum, const struct egress_stats *e)
+void worker_add_sent(struct egress_stats *sum, const struct egress_stats *e)
 {
 	sum->datagrams += e->datagrams;
 	sum->bytes += e->bytes;
@@ -68,6 +69,14 @@ static void add_egress(struct egress_stats *sum, const struct egress_stats *e)
 		sum->segments_histogram[k] += e->segments_histogram[k];
 }
 
+void worker_add_received(struct udp_stats *sum, const struct udp_stats *u)
+{
+	sum->datagrams += u->datagrams;
+	sum->kernel_drops += u->kernel_drops;
+	sum->oversized += u->oversized;
+	sum->pool_drops += u->pool_drops;
+}
+
 static void publish_sockets(struct worker *w)
 {
 	struct worker_counters *c = &w->counters;
@@ -77,19 +86,17 @@ static void publish_sockets(struct worker *w)
 	for (unsigned i = 0; i < w->socket_count; i++) {
 		struct udp_stats u;
 
-		add_egress(&sum, egress_stats(w->sockets[i].egress));
+		worker_add_sent(&sum, egress_stats(w->sockets[i].egress));
 		udp_stats(w->sockets[i].udp, &u);
-		in.datagrams += u.datagrams;
-		in.kernel_drops += u.kernel_drops;
-		in.oversized += u.oversized;
-		in.pool_drops += u.pool_drops;
+		worker_add_received(&in, &u);
 		in.rcvbuf_bytes =
 		    u.rcvbuf_bytes < in.rcvbuf_bytes ? u.rcvbuf_bytes : in.rcvbuf_bytes;
 		in.sndbuf_bytes =
 		    u.sndbuf_bytes < in.sndbuf_bytes ? u.sndbuf_bytes : in.sndbuf_bytes;
 	}
 	if (w->tcp)
-		add_egress(&sum, egress_stats(worker_tcp_socket(w)->egress));
+		worker_add_sent(&sum, egress_stats(worker_tcp_socket(w)->egress));
+	plain_stats(w, &in, &sum);
 	counter_set(&c->egress_datagrams, sum.datagrams);
 	counter_set(&c->egress_bytes, sum.bytes);
 	counter_set(&c->egress_messages, sum.messages);

@@ -20,6 +20,7 @@
 #include "server/worker.h"
 
 struct branch;
+struct plain_io;
 struct session;
 struct worker_tcp;
 
@@ -66,7 +67,10 @@ struct worker {
 	struct seal_engine *engine;
 	struct worker_socket sockets[WORKER_MAX_SOCKETS];
 	unsigned socket_count;
-	struct worker_tcp *tcp; /* NULL: no TCP port */
+	struct worker_tcp *tcp;          /* NULL: no TCP port */
+	struct plain_io *plains;         /* sessions with ports of their own */
+	struct udp_stats plain_received; /* by those of ended sessions */
+	struct egress_stats plain_sent;
 	struct addrtable *addrs;
 	uint32_t forward_count; /* entries of it that name other workers */
 	struct strangers *strangers;
@@ -110,6 +114,10 @@ struct worker_socket *worker_socket_for(struct worker *w, const struct net_path 
 /** Send one datagram that is not media. Dropped and counted when everything is full. */
 void worker_send(struct worker *w, const struct net_path *path, const uint8_t *bytes, size_t len,
 		 uint32_t owner);
+
+/** The same over a socket, which may be NULL: dropped. */
+void worker_send_over(struct worker *w, struct worker_socket *s, const struct net_path *path,
+		      const uint8_t *bytes, size_t len, uint32_t owner);
 
 /** Send what a socket's egress holds. @return false: blocked, it goes on by itself */
 bool worker_flush(struct worker *w, struct worker_socket *s);
@@ -155,6 +163,9 @@ void worker_forget(struct worker *w, unsigned other, const struct net_addr *addr
 
 /** Copy what sockets and pool count to where control reads it. */
 void worker_publish(struct worker *w);
+
+void worker_add_received(struct udp_stats *sum, const struct udp_stats *u);
+void worker_add_sent(struct egress_stats *sum, const struct egress_stats *e);
 
 /** Once a turn: when slabs run short, histories let go of their oldest packets. */
 void worker_relieve_pool(struct worker *w);

@@ -85,6 +85,7 @@ static bool on_feed(struct worker *w, struct letter *letter)
 
 	if (s && s->publisher) {
 		publisher_take_feed(s->publisher, letter->feed);
+		session_on_feed(s);
 		return false;
 	}
 	letter->kind = LETTER_ENDED;
@@ -114,6 +115,10 @@ static void read_letter(struct worker *w, struct letter *letter)
 		return;
 	case LETTER_CONNECTION:
 		worker_tcp_on_moved(w, letter->connection, letter->to);
+		return;
+	case LETTER_SERVE:
+		(void)session_claim(w, letter->plan);
+		plan_unref(letter->plan);
 		return;
 	case LETTER_STOP:
 		stop(w, (enum transport_reason)letter->reason);
@@ -148,6 +153,8 @@ void worker_discard_letters(struct worker *w)
 		mail = mail->next;
 		if (letter->kind == LETTER_ANCHORS || letter->kind == LETTER_LAYERS)
 			stream_unref(letter->stream);
+		if (letter->kind == LETTER_SERVE)
+			plan_unref(letter->plan);
 		if (letter->kind == LETTER_FEED)
 			feed_destroy(letter->feed);
 		if (letter->kind == LETTER_CONNECTION)

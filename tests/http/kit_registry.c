@@ -58,6 +58,31 @@ void registry_patch(struct registry *r, const char *id, const char *frag, size_t
 	reply_fill(reply);
 }
 
+void registry_open_input(struct registry *r, const char *stream, const struct registry_input *ask,
+			 struct registry_reply *reply)
+{
+	(void)r;
+	d->inputs++;
+	d->body_bytes = ask->sdp_bytes;
+	note(d->stream, stream);
+	note(d->source, ask->source ? ask->source : "(none)");
+	reply_fill(reply);
+}
+
+enum registry_status registry_close_input(struct registry *r, const char *stream)
+{
+	(void)r;
+	d->ends++;
+	note(d->stream, stream);
+	return d->has_sessions ? REGISTRY_OK : REGISTRY_NOT_FOUND;
+}
+
+json_t *registry_input_json(struct registry *r, const char *stream)
+{
+	(void)r;
+	return d->has_sessions ? json_pack("{s:s}", "stream", stream) : NULL;
+}
+
 enum registry_status registry_end(struct registry *r, const char *id)
 {
 	(void)r;

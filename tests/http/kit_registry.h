@@ -13,8 +13,9 @@ struct registry_double {
 	struct registry_reply next; /* what POST and PATCH answer; body is copied */
 	bool has_sessions;          /* sessions asked for by id or number exist */
 	bool is_ready;
-	unsigned publishes, watches, patches, ends, kicks;
+	unsigned publishes, watches, patches, ends, kicks, inputs;
 	char stream[DOUBLE_TEXT_BYTES];
+	char source[DOUBLE_TEXT_BYTES]; /* of plain RTP; "(none)" when absent */
 	char id[DOUBLE_TEXT_BYTES];
 	char if_match[DOUBLE_TEXT_BYTES]; /* "(none)" when absent */
 	size_t body_bytes;

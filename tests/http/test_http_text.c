@@ -85,6 +85,10 @@ Test(http_text, routes_are_told_apart)
 		{ "/api/sessions/12", HTTP_ROUTE_API_SESSION, "" },
 		{ "/api/sessions/-12", HTTP_ROUTE_NONE, "" },
 		{ "/api/sessions/", HTTP_ROUTE_NONE, "" },
+		{ "/api/streams/a.b/rtp-in", HTTP_ROUTE_RTP_IN, "a.b" },
+		{ "/api/streams/a.b", HTTP_ROUTE_NONE, "" },
+		{ "/api/streams//rtp-in", HTTP_ROUTE_NONE, "" },
+		{ "/api/streams/a/rtp-in/1", HTTP_ROUTE_NONE, "" },
 		{ "HTTP://host:1/whip/a", HTTP_ROUTE_WHIP, "a" },
 		{ "http://host", HTTP_ROUTE_PAGE_DASHBOARD, "" },
 	};

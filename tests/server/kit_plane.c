@@ -81,6 +81,7 @@ static void check_nothing_left(void)
 	dtls_live(&dtls);
 	assert(plan_live() == 0);
 	assert(stream_live() == 0);
+	assert(plain_setup_live() == 0);
 	assert(transports.transports == 0 && transports.zombies == 0);
 	assert(dtls.handshakes == 0 && dtls.ssl_objects == 0 && dtls.identities == 0);
 	assert(kit_wire_lost() == 0);
@@ -367,6 +368,8 @@ static bool deliver(struct kit_plane *p)
 	bool any = false;
 
 	for (; (d = kit_wire_take()) != NULL; any = true) {
+		if (p->on_datagram)
+			p->on_datagram(p->on_datagram_arg, d);
 		for (struct kit_peer *peer = p->peers; peer; peer = peer->next) {
 			if (!peer->transport || !net_addr_is_equal(&peer->addr, &d->path.remote))
 				continue;

@@ -40,6 +40,9 @@ struct kit_plane {
 	struct kit_peer *peers;
 	uint64_t now_us;
 	uint32_t next_host;
+	/* Sees each datagram that leaves, whomever it is for; NULL: nobody does. */
+	void (*on_datagram)(void *arg, const struct kit_datagram *d);
+	void *on_datagram_arg;
 	bool is_stopped;
 };
 

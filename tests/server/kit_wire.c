@@ -74,8 +74,13 @@ void kit_wire_reset(void)
 
 int udp_open(struct udp_socket **out, const struct udp_options *options)
 {
-	struct udp_socket *s = calloc(1, sizeof(*s));
+	struct udp_socket *s;
 
+	*out = NULL;
+	for (unsigned i = 0; i < socket_count && !options->shared; i++)
+		if (sockets[i]->is_open && net_addr_is_equal(&sockets[i]->local, &options->bind))
+			return -EADDRINUSE;
+	s = calloc(1, sizeof(*s));
 	*out = s;
 	if (!s)
 		return -ENOMEM;

@@ -9,7 +9,7 @@
 
 #include "net/udp.h"
 
-enum { KIT_WIRE_BYTES = 1536, KIT_WIRE_SOCKETS = 8, KIT_WIRE_QUEUE = 4096 };
+enum { KIT_WIRE_BYTES = 1536, KIT_WIRE_SOCKETS = 64, KIT_WIRE_QUEUE = 4096 };
 
 struct kit_datagram {
 	struct net_path path; /* as the relay sees it */
