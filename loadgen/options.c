@@ -32,6 +32,8 @@ static const char help[] =
     "                       is sent at the next frame's time\n"
     "  --pacing frame|browser  send frames at once, or in bursts every 5 ms (browser)\n"
     "  --srtp gcm128|gcm256|cm80  agree with the server on this SRTP profile only (any)\n"
+    "  --tcp                publish and watch over TCP alone (ICE-TCP); up to the number of local\n"
+    "                       ports, some 28,000, towards one server\n"
     "  --no-gro             receive without UDP_GRO, one datagram at a time\n"
     "  --max-loss PCT       loss that is still good (0)\n"
     "  --pid PID            process of the server: its CPU time and memory are shown\n"
@@ -174,6 +176,8 @@ static bool take_argument(struct parsing *p, int argc, char *const *argv, int *a
 
 	if (strcmp(arg, "--json") == 0) {
 		p->out->json = true;
+	} else if (strcmp(arg, "--tcp") == 0) {
+		p->out->tcp = true;
 	} else if (strcmp(arg, "--no-gro") == 0) {
 		p->out->gro = false;
 	} else if (arg[0] != '-') {

@@ -37,6 +37,7 @@ struct options {
 	enum publisher_pacing pacing;
 	unsigned srtp; /* enum seal_profile to agree on; 0: any */
 	bool gro, json;
+	bool tcp; /* all peers: no UDP */
 	double max_loss_percent;
 	int pid; /* of the server; 0: not known */
 };

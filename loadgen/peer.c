@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "loadgen/connection.h"
 #include "media/rtp.h"
 #include "net/random.h"
 
@@ -24,6 +25,8 @@ struct peer {
 	uint64_t asked_us, retry_us;
 	struct net_addr local;
 	struct transport *transport;
+	struct sdp_address dialled;    /* what the answer names for TCP; family 0: nothing */
+	struct connection *connection; /* over TCP */
 	struct ice_credentials credentials;
 	uint32_t ssrcs[NEGOTIATED_KINDS], rtx_ssrcs[NEGOTIATED_KINDS];
 	struct negotiated negotiated;
@@ -150,27 +153,40 @@ static void on_media(struct peer *p, const struct net_path *path, uint8_t *bytes
 		p->config.handlers->on_rtp(p->config.arg, p->ground->now_us, bytes, len);
 }
 
+static void take_packet(struct peer *p, const struct net_path *path, uint8_t *bytes, size_t len)
+{
+	uint64_t index;
+
+	if (bytes[0] >= 128 && bytes[0] <= 191) { /* RFC 7983 */
+		on_media(p, path, bytes, len);
+		return;
+	}
+	transport_on_datagram(p->transport, p->ground->now_us, path, bytes, &len, &index);
+	poll_transport(p);
+	arm(p);
+}
+
 static void on_datagram(void *arg, uint32_t number, const struct net_path *path, uint8_t *bytes,
 			size_t len)
 {
 	struct peer_ground *g = arg;
 	struct peer *p = g->peers[number];
-	uint64_t index;
 
-	if (!p || !p->transport || len == 0)
-		return;
-	if (bytes[0] >= 128 && bytes[0] <= 191) { /* RFC 7983 */
-		on_media(p, path, bytes, len);
-		return;
-	}
-	transport_on_datagram(p->transport, g->now_us, path, bytes, &len, &index);
-	poll_transport(p);
-	arm(p);
+	if (p && p->transport && len > 0)
+		take_packet(p, path, bytes, len);
+}
+
+static bool send_packet(struct peer *p, const struct net_path *path, const uint8_t *bytes,
+			size_t len)
+{
+	if (p->connection)
+		return connection_send(p->connection, bytes, len);
+	return sockets_send(p->ground->sockets, p->config.number, path, bytes, len);
 }
 
 bool peer_send(struct peer *p, const uint8_t *bytes, size_t len)
 {
-	return sockets_send(p->ground->sockets, p->config.number, &p->transport->path, bytes, len);
+	return send_packet(p, &p->transport->path, bytes, len);
 }
 
 void peer_send_rtcp(struct peer *p, uint8_t *bytes, size_t len, size_t cap)
@@ -267,8 +283,7 @@ static void poll_transport(struct peer *p)
 		transport_poll(p->transport, p->ground->now_us, &out);
 		switch (out.kind) {
 		case TRANSPORT_TRANSMIT:
-			sockets_send(p->ground->sockets, p->config.number, &out.path, out.bytes,
-				     out.len);
+			send_packet(p, &out.path, out.bytes, out.len);
 			break;
 		case TRANSPORT_NOTIFY:
 			on_event(p, &out);
@@ -337,7 +352,7 @@ static struct offer_config offer_of(const struct peer *p, const struct sdp_addre
 		.ssrc = { p->ssrcs[0], p->ssrcs[1] },
 		.rtx_ssrc = { p->rtx_ssrcs[0], p->rtx_ssrcs[1] },
 		.candidates = candidate,
-		.candidate_count = 1,
+		.candidate_count = p->ground->is_tcp ? 0 : 1, /* nobody can dial us */
 	};
 }
 
@@ -381,6 +396,18 @@ static unsigned add_candidates(struct peer *p)
 	return added;
 }
 
+static struct sdp_address find_dialled(const struct peer *p, const struct sdp *answer)
+{
+	for (unsigned i = 0; i < answer->candidate_count; i++) {
+		const struct sdp_candidate *c = &answer->candidates[i];
+
+		if (sdp_candidate_can_be_dialled(c) &&
+		    (c->address.family == 4) == net_addr_is_v4(&p->local))
+			return c->address;
+	}
+	return (struct sdp_address){ 0 };
+}
+
 static bool read_answer(struct peer *p, const struct signal_result *result)
 {
 	char reason[ANSWER_REASON_BYTES] = "";
@@ -400,8 +427,63 @@ static bool read_answer(struct peer *p, const struct signal_result *result)
 		fail(p, "%s", reason);
 	else
 		ok = true;
+	if (ok)
+		p->dialled = find_dialled(p, sdp);
 	free(sdp);
 	return ok;
+}
+
+/* --- over TCP -------------------------------------------------------------------------- */
+
+static void on_connection_batch(void *arg)
+{
+	struct peer *p = arg;
+
+	p->ground->now_us = clock_now_us();
+}
+
+static void on_connection_open(void *arg, const struct net_path *path)
+{
+	struct peer *p = arg;
+
+	if (p->state != PEER_CONNECTING)
+		return;
+	(void)transport_add_remote(p->transport, p->ground->now_us, path); /* its only one */
+	poll_transport(p);
+	arm(p);
+}
+
+static void on_connection_packet(void *arg, const struct net_path *path, uint8_t *bytes, size_t len)
+{
+	take_packet(arg, path, bytes, len);
+}
+
+static void on_connection_end(void *arg, int error)
+{
+	struct peer *p = arg;
+
+	fail(p, "the TCP connection ended: %s", error ? strerror(error) : "closed by the server");
+}
+
+static const struct connection_handlers connection_handlers = {
+	on_connection_open,
+	on_connection_batch,
+	on_connection_packet,
+	on_connection_end,
+};
+
+static void dial(struct peer *p)
+{
+	struct net_addr remote = from_sdp_address(&p->dialled);
+	int err;
+
+	if (!p->dialled.family) {
+		fail(p, "the answer has no TCP candidate that can be reached from here");
+		return;
+	}
+	err = connection_open(&p->connection, p->ground->loop, &remote, &connection_handlers, p);
+	if (err)
+		fail(p, "TCP: %s", strerror(-err));
 }
 
 static void on_answer(struct peer *p, const struct signal_result *result)
@@ -418,7 +500,9 @@ static void on_answer(struct peer *p, const struct signal_result *result)
 		return;
 	}
 	p->state = PEER_CONNECTING;
-	if (add_candidates(p) == 0) {
+	if (p->ground->is_tcp) {
+		dial(p);
+	} else if (add_candidates(p) == 0) {
 		fail(p, "the answer has no candidate that can be reached from here");
 		return;
 	}
@@ -514,8 +598,10 @@ void peer_leave(struct peer *p)
 
 int peer_rebind(struct peer *p)
 {
-	int err = sockets_rebind(p->ground->sockets, p->config.number);
+	int err;
 
+	assert(!p->ground->is_tcp);
+	err = sockets_rebind(p->ground->sockets, p->config.number);
 	if (err || !p->transport)
 		return err;
 	err = transport_recheck(p->transport, p->ground->now_us);
@@ -547,7 +633,8 @@ int peer_create(struct peer **out, struct peer_ground *g, const struct peer_conf
 		p->ssrcs[kind] = (uint32_t)random_u64() | 1;
 		p->rtx_ssrcs[kind] = p->ssrcs[kind] + 1;
 	}
-	err = sockets_add(g->sockets, config->number, &p->local);
+	p->local = g->local;
+	err = g->is_tcp ? 0 : sockets_add(g->sockets, config->number, &p->local);
 	if (err) {
 		free(p);
 		return err;
@@ -564,6 +651,7 @@ void peer_destroy(struct peer *p)
 		return;
 	signal_forget(p->ground->signal, p);
 	ticker_arm(&p->ground->ticker, &p->item, UINT64_MAX);
+	connection_close(p->connection);
 	p->ground->peers[p->config.number] = NULL;
 	transport_destroy(p->transport);
 	drop_early(p);
@@ -652,6 +740,7 @@ int peer_ground_open(struct peer_ground *g, const struct net_addr *local, uint32
 	memset(g, 0, sizeof(*g));
 	ticker_init(&g->ticker);
 	g->now_us = clock_now_us();
+	g->local = *local;
 	g->peer_count = peers;
 	g->peers = calloc(peers, sizeof(struct peer *));
 	err = g->peers ? ticker_reserve(&g->ticker, peers) : -ENOMEM;

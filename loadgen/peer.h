@@ -2,8 +2,8 @@
  *
  * What it publishes or watches is another's: handlers are told when media may flow and what came.
  *
- * Source:  RFC 9725 (WHIP), draft-ietf-wish-whep; a full ICE agent, controlling; DTLS as the answer
- *          says.
+ * Source:  RFC 9725 (WHIP), draft-ietf-wish-whep; a full ICE agent, controlling, over UDP or, as the
+ *          active side of RFC 6544, over TCP; DTLS as the answer says.
  * Thread:  the loop's; handshake steps run on the loop's helpers.
  * Memory:  about 8 KB each and what the transport takes.
  */
@@ -38,8 +38,10 @@ struct peer_ground {
 	struct signal_client *signal;
 	struct seal_engine *engine;
 	struct dtls_identity *identity;
-	uint64_t now_us;     /* of this wake-up */
-	unsigned works;      /* handshake steps under way */
+	bool is_tcp;     /* peers dial what an answer names for TCP; set before the first one */
+	uint64_t now_us; /* of this wake-up */
+	unsigned works;  /* handshake steps under way */
+	struct net_addr local;
 	struct peer **peers; /* by number */
 	uint32_t peer_count;
 };
@@ -89,7 +91,7 @@ struct peer_config {
 	void *arg;
 };
 
-/** @return 0 or -ENOMEM or what sockets_add() says */
+/** @return 0 or -ENOMEM or, over UDP, what sockets_add() says */
 int peer_create(struct peer **out, struct peer_ground *g, const struct peer_config *config);
 /** Its session is left alone: peer_leave() first. NULL is allowed. */
 void peer_destroy(struct peer *p);
@@ -97,7 +99,7 @@ void peer_destroy(struct peer *p);
 /** POST the offer. */
 void peer_start(struct peer *p);
 
-/** Another port (sockets_rebind()), from which the server is asked at once.
+/** Another port (sockets_rebind()), from which the server is asked at once. Not over TCP.
  *  @return 0 or what sockets_rebind() says */
 int peer_rebind(struct peer *p);
 

@@ -380,6 +380,7 @@ static int build(struct run *r)
 		return err;
 	}
 	err = peer_ground_open(&r->ground, &local, o->streams + o->subscribers, o->gro);
+	r->ground.is_tcp = o->tcp;
 	if (!err && o->srtp)
 		err = dtls_identity_limit(r->ground.identity, (enum seal_profile)o->srtp);
 	if (!err)

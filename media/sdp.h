@@ -241,4 +241,7 @@ bool sdp_candidate_parse(struct sdp_candidate *out, struct sdp_span value);
 /** UDP, component 1, an address and a port we could send to. */
 bool sdp_candidate_is_usable(const struct sdp_candidate *c);
 
+/** TCP, component 1, an address and a port that somebody may listen on. */
+bool sdp_candidate_can_be_dialled(const struct sdp_candidate *c);
+
 #endif

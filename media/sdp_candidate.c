@@ -57,6 +57,13 @@ static bool is_reachable(const struct sdp_address *a)
 	return !(a->ip[0] == 0xfe && (a->ip[1] & 0xc0) == 0x80);
 }
 
+/* The active side names the discard port, RFC 6544 section 4.5. */
+bool sdp_candidate_can_be_dialled(const struct sdp_candidate *c)
+{
+	return c->address.transport == SDP_TCP && c->component == 1 && c->address.port != 0 &&
+	       c->address.port != 9 && is_reachable(&c->address);
+}
+
 bool sdp_candidate_is_usable(const struct sdp_candidate *c)
 {
 	return c->address.transport == SDP_UDP && c->component == 1 && c->address.port != 0 &&

@@ -2,7 +2,7 @@
 
 #include "loadgen/options.h"
 
-enum { MAX_ARGS = 12 };
+enum { MAX_ARGS = 13 };
 
 static struct options o;
 static char error[OPTIONS_ERROR_BYTES];
@@ -34,7 +34,7 @@ Test(options, of_a_bench_have_defaults)
 	cr_expect_eq(o.duration_s, 10);
 	cr_expect_eq(o.verify, 50);
 	cr_expect_eq(o.keyframe_interval_s, 4);
-	cr_expect(o.gro && !o.json && !o.token && !o.pid);
+	cr_expect(o.gro && !o.json && !o.tcp && !o.token && !o.pid);
 	cr_expect_eq(o.max_loss_percent, 0);
 }
 
@@ -49,11 +49,11 @@ Test(options, are_all_understood)
 	cr_expect_eq(o.streams, 3);
 	cr_expect_eq(o.subscribers, 7);
 	cr_expect_str_eq(o.token, "t");
-	cr_assert_eq(
-	    parse((const char *[]){ "bench", "--url", "http://a", "--no-gro", "--json", "--pacing",
-				    "frame", "--max-loss", "0.5", "--pid", "12", NULL }),
-	    OPTIONS_RUN, "%s", error);
-	cr_expect(o.json && !o.gro);
+	cr_assert_eq(parse((const char *[]){ "bench", "--url", "http://a", "--no-gro", "--json",
+					     "--tcp", "--pacing", "frame", "--max-loss", "0.5",
+					     "--pid", "12", NULL }),
+		     OPTIONS_RUN, "%s", error);
+	cr_expect(o.json && o.tcp && !o.gro);
 	cr_expect_eq(o.pacing, PUBLISHER_PACING_FRAME);
 	cr_expect_float_eq(o.max_loss_percent, 0.5, 1e-9);
 	cr_expect_eq(o.pid, 12);

@@ -226,29 +226,35 @@ Test(sdp, reads_sources_and_their_retransmission_partners)
 
 static const struct {
 	const char *text;
-	bool parses, usable;
+	bool parses, usable, dialled;
 } candidates[] = {
-	{ "1 1 udp 2122194687 192.0.2.1 38788 typ host generation 0", true, true },
-	{ "0 1 UDP 2122252543 2001:db8::1 42574 typ host", true, true },
-	{ "1 1 udp 1 [2001:db8::1] 5 typ host", true, true },
-	{ "1 1 udp 1 127.0.0.1 5 typ host", true, true },
-	{ "1 1 udp 1 192.0.2.1 5 typ srflx raddr 10.0.0.1 rport 9", true, true },
-	{ "1 0 udp 1 192.0.2.1 5 typ host", true, false },
-	{ "1 2 udp 1 192.0.2.1 5 typ host", true, false },
-	{ "1 1 tcp 1 192.0.2.1 9 typ host tcptype active", true, false },
-	{ "1 1 udp 1 4f1e7f6a-2f.local 5 typ host", true, false },
-	{ "1 1 udp 1 fe80::1 5 typ host", true, false },
-	{ "1 1 udp 1 ff02::1 5 typ host", true, false },
-	{ "1 1 udp 1 :: 5 typ host", true, false },
-	{ "1 1 udp 1 0.0.0.0 5 typ host", true, false },
-	{ "1 1 udp 1 239.1.1.1 5 typ host", true, false },
-	{ "1 1 udp 1 192.0.2.1 0 typ host", true, false },
-	{ "1 1 udp 1 192.0.2.1 65536 typ host", false, false },
-	{ "1 1 udp 4294967296 192.0.2.1 5 typ host", false, false },
-	{ "1 x udp 1 192.0.2.1 5 typ host", false, false },
-	{ "1 1 udp 1 192.0.2.1 5 host", false, false },
-	{ "1 1 udp 1 192.0.2.1", false, false },
-	{ "", false, false },
+	{ "1 1 udp 2122194687 192.0.2.1 38788 typ host generation 0", true, true, false },
+	{ "0 1 UDP 2122252543 2001:db8::1 42574 typ host", true, true, false },
+	{ "1 1 udp 1 [2001:db8::1] 5 typ host", true, true, false },
+	{ "1 1 udp 1 127.0.0.1 5 typ host", true, true, false },
+	{ "1 1 udp 1 192.0.2.1 5 typ srflx raddr 10.0.0.1 rport 9", true, true, false },
+	{ "1 0 udp 1 192.0.2.1 5 typ host", true, false, false },
+	{ "1 2 udp 1 192.0.2.1 5 typ host", true, false, false },
+	{ "1 1 tcp 1 192.0.2.1 9 typ host tcptype active", true, false, false },
+	{ "1 1 tcp 1 192.0.2.1 5 typ host tcptype passive", true, false, true },
+	{ "1 1 TCP 1 2001:db8::1 443 typ host tcptype passive", true, false, true },
+	{ "1 2 tcp 1 192.0.2.1 5 typ host tcptype passive", true, false, false },
+	{ "1 1 tcp 1 4f1e7f6a-2f.local 5 typ host tcptype passive", true, false, false },
+	{ "1 1 tcp 1 0.0.0.0 5 typ host tcptype passive", true, false, false },
+	{ "1 1 tcp 1 192.0.2.1 0 typ host tcptype passive", true, false, false },
+	{ "1 1 udp 1 4f1e7f6a-2f.local 5 typ host", true, false, false },
+	{ "1 1 udp 1 fe80::1 5 typ host", true, false, false },
+	{ "1 1 udp 1 ff02::1 5 typ host", true, false, false },
+	{ "1 1 udp 1 :: 5 typ host", true, false, false },
+	{ "1 1 udp 1 0.0.0.0 5 typ host", true, false, false },
+	{ "1 1 udp 1 239.1.1.1 5 typ host", true, false, false },
+	{ "1 1 udp 1 192.0.2.1 0 typ host", true, false, false },
+	{ "1 1 udp 1 192.0.2.1 65536 typ host", false, false, false },
+	{ "1 1 udp 4294967296 192.0.2.1 5 typ host", false, false, false },
+	{ "1 x udp 1 192.0.2.1 5 typ host", false, false, false },
+	{ "1 1 udp 1 192.0.2.1 5 host", false, false, false },
+	{ "1 1 udp 1 192.0.2.1", false, false, false },
+	{ "", false, false, false },
 };
 
 Test(sdp, tells_candidates_it_could_use_from_others)
@@ -259,9 +265,12 @@ Test(sdp, tells_candidates_it_could_use_from_others)
 		bool parses = sdp_candidate_parse(&c, text);
 
 		cr_expect_eq(parses, candidates[i].parses, "%s", candidates[i].text);
-		if (parses)
-			cr_expect_eq(sdp_candidate_is_usable(&c), candidates[i].usable, "%s",
-				     candidates[i].text);
+		if (!parses)
+			continue;
+		cr_expect_eq(sdp_candidate_is_usable(&c), candidates[i].usable, "%s",
+			     candidates[i].text);
+		cr_expect_eq(sdp_candidate_can_be_dialled(&c), candidates[i].dialled, "%s",
+			     candidates[i].text);
 	}
 }
 
