@@ -248,7 +248,7 @@ void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t re
 	counter_add(&w->counters.keyframes_asked, folds);
 	keyasks_want(&source->keyasks, w->now_us, reasons, folds,
 		     reasons & (PUBLISHER_KEYFRAME_JOIN | PUBLISHER_KEYFRAME_START |
-				PUBLISHER_KEYFRAME_MOVE));
+				PUBLISHER_KEYFRAME_LOSS | PUBLISHER_KEYFRAME_MOVE));
 	publisher_run_keyframes(p, source);
 	publisher_arm(p);
 }

@@ -125,3 +125,28 @@ Test(plane_storm, key_frames_stay_a_share_whoever_asks_how_often)
 	cr_expect_leq(picture_us(joiner) - joined_us, 1000000);
 	kit_plane_close(p);
 }
+
+/* What the relay itself lost nobody has: all pictures stand still. */
+Test(plane_storm, a_gap_that_nobody_repairs_does_not_wait_for_a_share)
+{
+	struct kit_plane *p = kit_plane_open("", 1);
+	struct encoder e = { .peer = kit_peer_join(p, "live", &publisher), .keyframe_pkts = 60 };
+	struct kit_peer *v = kit_peer_join(p, "live", &viewer);
+	uint64_t held;
+	unsigned before;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		kit_peer_pli(v);
+		run(p, &e, 20000);
+	}
+	do {
+		held = KIT_SUM(p, keyframes_held);
+		kit_peer_pli(v);
+		run(p, &e, 20000);
+	} while (KIT_SUM(p, keyframes_held) == held);
+	before = e.asked;
+	e.peer->next_index[MEDIA_VIDEO] += 600;
+	run(p, &e, 1000000);
+	cr_expect_gt(e.asked, before);
+	kit_plane_close(p);
+}
