@@ -55,8 +55,8 @@ static enum rtcp_kind kind_of(const struct rtcp_member *m)
 	}
 }
 
-/* RFC 3550 section 6.4.1: the last octet counts the padding, itself included, "it will be a
- * multiple of four". */
+/* RFC 3550 section 6.4.1: the last octet counts the padding, itself included. "It will be a multiple of
+ * four", but libwebrtc fills the last word of its transport-wide feedback with one to three. */
 static bool strip_padding(struct rtcp_member *m)
 {
 	uint8_t count;
@@ -64,7 +64,7 @@ static bool strip_padding(struct rtcp_member *m)
 	if (m->body_bytes == 0)
 		return false;
 	count = m->body[m->body_bytes - 1];
-	if (count == 0 || count % 4 != 0 || count > m->body_bytes)
+	if (count == 0 || count > m->body_bytes)
 		return false;
 	m->body_bytes -= count;
 	return true;

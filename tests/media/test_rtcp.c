@@ -63,7 +63,7 @@ static const struct {
 	  "4 10 3 11 " },
 	{ "padding", "a0c90002 00000001 00000004", "1 " },
 	{ "padding count 0", "a0c90002 00000001 00000000", "M" },
-	{ "padding not of words", "a0c90002 00000001 00000003", "M" },
+	{ "padding not of words, as libwebrtc has it", "a0c90002 00000001 00000003", "1 " },
 	{ "padding above the body", "a0c90002 00000001 0000000c", "M" },
 	{ "padding without a body", "a0c90000", "M" },
 };

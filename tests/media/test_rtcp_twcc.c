@@ -27,6 +27,12 @@ static const struct {
 } feedbacks[] = {
 	{ "run of received", "8fcd0006 00000001 00000002 ffff0003 00000001 2003 010203 000000",
 	  "1 3 6 " },
+	{ "the same, its three bytes of fill counted as padding",
+	  "afcd0006 00000001 00000002 ffff0003 00000001 2003 010203 000003", "1 3 6 " },
+	{ "two bytes of padding", "afcd0006 00000001 00000002 ffff0004 00000001 2004 01020304 0002",
+	  "1 3 6 10 " },
+	{ "one byte of padding", "afcd0006 00000001 00000002 ffff0005 00000001 2005 0102030405 01",
+	  "1 3 6 10 15 " },
 	{ "run of missing", "8fcd0005 00000001 00000002 00050004 00000001 00040000", ". . . . " },
 	{ "one-bit vector of eleven",
 	  "8fcd0006 00000001 00000002 0001000b 00000001 a808 010203 000000",

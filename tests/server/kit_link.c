@@ -60,6 +60,26 @@ static void deliver(struct kit_link *l, const struct parcel *parcel)
 	}
 }
 
+/* What fills the last word is counted as padding, as libwebrtc does it. */
+static void count_fill(uint8_t *bytes, size_t len)
+{
+	struct rtcp_cursor members;
+	struct rtcp_twcc_cursor cursor;
+	struct rtcp_twcc_status status;
+	struct rtcp_feedback fb;
+	struct rtcp_member m;
+
+	rtcp_cursor_init(&members, bytes, len);
+	assert(rtcp_cursor_next(&members, &m) == RTCP_NEXT_MEMBER);
+	assert(rtcp_parse_feedback(&m, &fb) && rtcp_twcc_init(&cursor, &fb));
+	while (rtcp_twcc_next(&cursor, &status))
+		;
+	if (cursor.delta == bytes + len)
+		return;
+	bytes[0] |= 0x20;
+	bytes[len - 1] = (uint8_t)(bytes + len - cursor.delta);
+}
+
 static bool send_feedback(struct kit_link *l)
 {
 	uint8_t bytes[RTCP_BYTES];
@@ -70,6 +90,7 @@ static bool send_feedback(struct kit_link *l)
 	rtcp_writer_init(&w, bytes, sizeof(bytes));
 	assert(twcc_arrivals_write(l->arrivals, &w, 2,
 				   l->viewer->terms.media[MEDIA_VIDEO].remote_ssrc) > 0);
+	count_fill(bytes, w.len_bytes);
 	if (!l->is_silent)
 		kit_peer_send_rtcp(l->viewer, bytes, w.len_bytes);
 	return true;
