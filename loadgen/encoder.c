@@ -11,10 +11,50 @@ enum {
 	VP8_MIN_QUANTIZER = 2, /* of 0..63 */
 	VP8_MAX_QUANTIZER = 56,
 	VP8_BUFFER_MS = 1000, /* of the rate controller: what it may be off by */
+	PATTERN_FRAMES = 4,   /* after which the temporal layers begin anew */
 	OPUS_EFFORT = 5,      /* of 0..10 */
 };
 
+/* What a frame of a layer does not touch. The base layer knows the last frame only, and so itself;
+ * whatever is above it may be left out, also by the entropy coder. */
+enum {
+	KEEP_ALL = VP8_EFLAG_NO_UPD_LAST | VP8_EFLAG_NO_UPD_GF | VP8_EFLAG_NO_UPD_ARF |
+		   VP8_EFLAG_NO_UPD_ENTROPY,
+	REFER_TO_BASE = VP8_EFLAG_NO_REF_GF | VP8_EFLAG_NO_REF_ARF,
+	BASE = REFER_TO_BASE | VP8_EFLAG_NO_UPD_GF | VP8_EFLAG_NO_UPD_ARF,
+	ABOVE_BASE = REFER_TO_BASE | KEEP_ALL,
+	MIDDLE = ABOVE_BASE & ~VP8_EFLAG_NO_UPD_GF, /* kept for the frame after it */
+	ABOVE_MIDDLE = VP8_EFLAG_NO_REF_ARF | KEEP_ALL,
+};
+
+static const struct pattern {
+	struct encoder_vp8_layer layer[PATTERN_FRAMES];
+	vpx_enc_frame_flags_t flags[PATTERN_FRAMES];
+	uint32_t rate_percent[ENCODER_TEMPORAL_LAYERS]; /* of each layer with those below it */
+	uint32_t rate_divisor[ENCODER_TEMPORAL_LAYERS]; /* of its frames, likewise */
+} patterns[ENCODER_TEMPORAL_LAYERS] = {
+	{ .layer = { { 0, true }, { 0, true }, { 0, true }, { 0, true } },
+	  .rate_percent = { 100 },
+	  .rate_divisor = { 1 } },
+	{ .layer = { { 0, true }, { 1, true }, { 0, true }, { 1, true } },
+	  .flags = { BASE, ABOVE_BASE, BASE, ABOVE_BASE },
+	  .rate_percent = { 60, 100 },
+	  .rate_divisor = { 2, 1 } },
+	{ .layer = { { 0, true }, { 2, true }, { 1, true }, { 2, false } },
+	  .flags = { BASE, ABOVE_BASE, MIDDLE, ABOVE_MIDDLE },
+	  .rate_percent = { 40, 60, 100 },
+	  .rate_divisor = { 4, 2, 1 } },
+};
+
+struct encoder_vp8_layer encoder_vp8_layer(uint32_t temporal_layers, uint32_t i)
+{
+	return patterns[temporal_layers - 1].layer[i % PATTERN_FRAMES];
+}
+
 struct encoder_vp8 {
+	const struct pattern *pattern;
+	uint32_t since_keyframe;
+	bool has_layers;
 	vpx_codec_ctx_t codec;
 	vpx_image_t image;
 	struct picture picture;
@@ -27,6 +67,22 @@ static int vp8_error(vpx_codec_err_t err)
 	if (err == VPX_CODEC_OK)
 		return 0;
 	return err == VPX_CODEC_MEM_ERROR ? -ENOMEM : -EIO;
+}
+
+/* Before the codec is opened: what libvpx is told of the layers. */
+static void set_layers(const struct encoder_vp8_config *c, vpx_codec_enc_cfg_t *cfg)
+{
+	const struct pattern *p = &patterns[c->temporal_layers - 1];
+
+	cfg->ts_number_layers = c->temporal_layers;
+	cfg->ts_periodicity = PATTERN_FRAMES;
+	for (uint32_t i = 0; i < c->temporal_layers; i++) {
+		cfg->ts_target_bitrate[i] = cfg->rc_target_bitrate * p->rate_percent[i] / 100;
+		cfg->ts_rate_decimator[i] = p->rate_divisor[i];
+	}
+	for (unsigned i = 0; i < PATTERN_FRAMES; i++)
+		cfg->ts_layer_id[i] = p->layer[i].id;
+	cfg->g_error_resilient = VPX_ERROR_RESILIENT_DEFAULT;
 }
 
 static int vp8_open(struct encoder_vp8 *e, const struct encoder_vp8_config *c)
@@ -50,6 +106,8 @@ static int vp8_open(struct encoder_vp8 *e, const struct encoder_vp8_config *c)
 	cfg.rc_buf_initial_sz = VP8_BUFFER_MS / 2;
 	cfg.rc_buf_optimal_sz = VP8_BUFFER_MS / 2;
 	cfg.kf_mode = VPX_KF_DISABLED;
+	if (e->has_layers)
+		set_layers(c, &cfg);
 	err = vpx_codec_enc_init(&e->codec, vpx_codec_vp8_cx(), &cfg, 0);
 	e->has_codec = err == VPX_CODEC_OK;
 	if (err == VPX_CODEC_OK)
@@ -68,6 +126,8 @@ int encoder_vp8_create(struct encoder_vp8 **out, const struct encoder_vp8_config
 	*out = NULL;
 	if (!e)
 		return -ENOMEM;
+	e->pattern = &patterns[config->temporal_layers - 1];
+	e->has_layers = config->temporal_layers > 1;
 	err = vp8_open(e, config);
 	if (err)
 		goto fail;
@@ -110,9 +170,18 @@ int encoder_vp8_encode(struct encoder_vp8 *e, bool keyframe, const uint8_t **byt
 {
 	const vpx_codec_cx_pkt_t *packet;
 	vpx_codec_iter_t iter = NULL;
+	vpx_enc_frame_flags_t flags;
+	uint32_t at;
 
-	if (vpx_codec_encode(&e->codec, &e->image, e->pts, 1, keyframe ? VPX_EFLAG_FORCE_KF : 0,
-			     VPX_DL_REALTIME) != VPX_CODEC_OK)
+	if (keyframe)
+		e->since_keyframe = 0;
+	at = e->since_keyframe++ % PATTERN_FRAMES;
+	flags = keyframe ? VPX_EFLAG_FORCE_KF : e->pattern->flags[at];
+	if (e->has_layers && vpx_codec_control(&e->codec, VP8E_SET_TEMPORAL_LAYER_ID,
+					       e->pattern->layer[at].id) != VPX_CODEC_OK)
+		return -EIO;
+	if (vpx_codec_encode(&e->codec, &e->image, e->pts, 1, flags, VPX_DL_REALTIME) !=
+	    VPX_CODEC_OK)
 		return -EIO;
 	e->pts++;
 	packet = vpx_codec_get_cx_data(&e->codec, &iter);

@@ -18,6 +18,7 @@ enum {
 	ENCODER_AUDIO_CHANNELS = 2,
 	ENCODER_AUDIO_SAMPLES = 960, /* of each channel in one packet: 20 ms */
 	ENCODER_AUDIO_MAX_BYTES = 1275,
+	ENCODER_TEMPORAL_LAYERS = 3, /* at most */
 };
 
 struct encoder_vp8;
@@ -25,7 +26,18 @@ struct encoder_vp8;
 struct encoder_vp8_config {
 	uint32_t width, height, fps, bitrate_bps;
 	uint32_t max_keyframe_frames; /* a key frame aims below this many frames' share of bytes */
+	uint32_t temporal_layers;     /* 1..ENCODER_TEMPORAL_LAYERS */
 };
+
+/* Where a frame stands among temporal layers. The base layer is every frame, every second or every
+ * fourth, by how many layers there are. */
+struct encoder_vp8_layer {
+	uint8_t id;   /* 0: the base layer */
+	bool is_sync; /* of the frames before it, it depends on the base layer only */
+};
+
+/** Of the i-th frame since a key frame, which is 0. */
+struct encoder_vp8_layer encoder_vp8_layer(uint32_t temporal_layers, uint32_t i);
 
 /** Constant bitrate, no frame ever dropped, key frames only when asked for.
  *  @return 0, -ENOMEM or -EIO: libvpx refuses */

@@ -30,10 +30,12 @@ static const char help[] =
     "                       and what they get by retransmission is opened.\n"
     "  --keyframe-interval SEC  key frames that nobody asked for (4, up to 60); asked for, one\n"
     "                       is sent at the next frame's time\n"
+    "  --temporal-layers N  of the video, so that there is something to choose from (1, up to 3)\n"
     "  --pacing frame|browser  send frames at once, or in bursts every 5 ms (browser)\n"
     "  --srtp gcm128|gcm256|cm80  agree with the server on this SRTP profile only (any)\n"
     "  --tcp                publish and watch over TCP alone (ICE-TCP); up to the number of local\n"
     "                       ports, some 28,000, towards one server\n"
+    "  --transport-cc       viewers offer transport-wide feedback and send it, as browsers do\n"
     "  --no-gro             receive without UDP_GRO, one datagram at a time\n"
     "  --max-loss PCT       loss that is still good (0)\n"
     "  --pid PID            process of the server: its CPU time and memory are shown\n"
@@ -128,6 +130,7 @@ static bool take_number_flag(struct parsing *p, const char *flag, const char *va
 		{ "--duration", &o->duration_s, 86400 * 30 },
 		{ "--verify", &o->verify, OPTIONS_MAX_SUBSCRIBERS },
 		{ "--keyframe-interval", &o->keyframe_interval_s, OPTIONS_MAX_KEYFRAME_INTERVAL_S },
+		{ "--temporal-layers", &o->temporal_layers, SOURCE_MAX_TEMPORAL_LAYERS },
 		{ "--pid", &pid, INT_MAX },
 	};
 
@@ -180,6 +183,8 @@ static bool take_argument(struct parsing *p, int argc, char *const *argv, int *a
 		p->out->tcp = true;
 	} else if (strcmp(arg, "--no-gro") == 0) {
 		p->out->gro = false;
+	} else if (strcmp(arg, "--transport-cc") == 0) {
+		p->out->transport_cc = true;
 	} else if (arg[0] != '-') {
 		if (p->target || p->out->mode == OPTIONS_BENCH)
 			return wrong(p, "%s: what is this for?", arg);
@@ -232,6 +237,8 @@ static bool check(struct parsing *p)
 		return wrong(p, "--streams and --rate are at least 1");
 	if (o->keyframe_interval_s == 0)
 		return wrong(p, "--keyframe-interval is at least 1");
+	if (o->temporal_layers == 0)
+		return wrong(p, "--temporal-layers is at least 1");
 	if (o->mode == OPTIONS_BENCH) {
 		if (o->duration_s == 0)
 			return wrong(p, "--duration is at least 1");
@@ -260,6 +267,7 @@ static bool set_mode(struct parsing *p, const char *word)
 			       .duration_s = 10,
 			       .verify = 50,
 			       .keyframe_interval_s = 4,
+			       .temporal_layers = 1,
 			       .pacing = PUBLISHER_PACING_BROWSER,
 			       .gro = true };
 	if (strcmp(word, "bench") == 0)

@@ -34,10 +34,12 @@ struct options {
 	uint32_t duration_s;          /* 0: until interrupted (publish, subscribe) */
 	uint32_t verify;              /* every so many-th viewer, the first one included; 0: none */
 	uint32_t keyframe_interval_s; /* that the publisher keeps by itself */
+	uint32_t temporal_layers;     /* of what is published */
 	enum publisher_pacing pacing;
 	unsigned srtp; /* enum seal_profile to agree on; 0: any */
 	bool gro, json;
-	bool tcp; /* all peers: no UDP */
+	bool tcp;          /* all peers: no UDP */
+	bool transport_cc; /* viewers tell when packets arrived */
 	double max_loss_percent;
 	int pid; /* of the server; 0: not known */
 };

@@ -343,6 +343,7 @@ static struct offer_config offer_of(const struct peer *p, const struct sdp_addre
 		.audio = true,
 		.video = true,
 		.rtx = true,
+		.transport_cc = p->config.transport_cc,
 		.ufrag = p->credentials.ufrag,
 		.pwd = p->credentials.pwd,
 		.fingerprint = dtls_identity_fingerprint(p->ground->identity),

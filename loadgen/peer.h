@@ -86,6 +86,7 @@ struct peer_config {
 	const char *url;   /* borrowed until the peer is destroyed, as is the token */
 	const char *token; /* NULL: none */
 	bool keep_keys;
+	bool transport_cc;   /* watch: transport-wide feedback is offered */
 	uint64_t give_up_us; /* no further tries after this time */
 	const struct peer_handlers *handlers;
 	void *arg;

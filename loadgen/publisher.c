@@ -76,7 +76,7 @@ int publisher_create(struct publisher **out, const struct publisher_config *conf
 	p->config.cname = p->cname;
 	snprintf(p->cname, sizeof(p->cname), "%s", config->cname);
 	p->first_picture_id = (uint16_t)draw(&seed);
-	p->first_tl0picidx = (uint8_t)draw(&seed);
+	p->tl0picidx = (uint8_t)draw(&seed);
 	for (int kind = 0; kind < NEGOTIATED_KINDS; kind++)
 		track_setup(&p->tracks[kind], config, (enum media_kind)kind, &seed);
 	if (!p->tracks[MEDIA_AUDIO].is_used && !p->tracks[MEDIA_VIDEO].is_used) {
@@ -180,6 +180,9 @@ static bool begin_frame(struct publisher *p, uint64_t now_us)
 	p->wants_keyframe = false;
 	p->next_frame = (at + 1) % source_frames(p->config.source);
 	p->frame = begin_unit(t, at, source_frame(p->config.source, at).len);
+	if (source_layer(p->config.source, at).temporal_id == 0)
+		p->tl0picidx++;
+	p->frame.base_frame = p->tl0picidx;
 	p->stats.frames++;
 	p->stats.keyframes += at == 0;
 	return true;

@@ -26,6 +26,7 @@ struct sent {
 	uint32_t at;    /* place of the unit in the loop */
 	uint16_t chunk; /* of the unit's chunks */
 	uint16_t chunks;
+	uint8_t base_frame; /* of video: TL0PICIDX */
 };
 
 struct track {
@@ -57,7 +58,7 @@ struct publisher {
 	struct track tracks[NEGOTIATED_KINDS]; /* by enum media_kind */
 	struct resend_share share;
 	uint16_t first_picture_id;
-	uint8_t first_tl0picidx;
+	uint8_t tl0picidx; /* of the last frame of the base layer */
 
 	/* The video frame being sent: chunk == chunks when there is none. */
 	struct sent frame;

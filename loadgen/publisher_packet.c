@@ -11,7 +11,8 @@ enum {
 	VP8_S = 0x10,
 	VP8_EXT_I_L_T = 0xe0,
 	VP8_PICTURE_ID_M = 0x8000,
-	VP8_Y = 0x20, /* there is no temporal layer but the base */
+	VP8_TID_SHIFT = 6,
+	VP8_Y = 0x20,
 };
 
 void packet_init(struct track *t, const struct negotiated_media *media)
@@ -54,12 +55,13 @@ static struct source_unit chunk_of(const struct source *source, const struct tra
 static size_t write_descriptor(const struct publisher *p, const struct sent *what, uint8_t *out)
 {
 	uint16_t picture_id = (uint16_t)(p->first_picture_id + what->unit) & 0x7fff;
+	struct source_layer layer = source_layer(p->config.source, what->at);
 
 	out[0] = what->chunk == 0 ? VP8_X | VP8_S : VP8_X;
 	out[1] = VP8_EXT_I_L_T;
 	be16_write(out + 2, VP8_PICTURE_ID_M | picture_id);
-	out[4] = (uint8_t)(p->first_tl0picidx + what->unit);
-	out[5] = VP8_Y;
+	out[4] = what->base_frame;
+	out[5] = (uint8_t)(layer.temporal_id << VP8_TID_SHIFT | (layer.is_sync ? VP8_Y : 0));
 	return VP8_DESCRIPTOR_BYTES;
 }
 

@@ -349,6 +349,7 @@ static int add_viewer(struct run *r, uint32_t i)
 		.url = s->whep,
 		.token = o->token,
 		.is_verified = o->verify && i % o->verify == 0,
+		.transport_cc = o->transport_cc,
 		.give_up_us = UINT64_MAX, /* the join timeout ends it */
 		.tally = &r->tally,
 	};
@@ -366,6 +367,7 @@ static int build_source(struct run *r)
 		return 0;
 	source_config_init(&config);
 	config.loop_ms = r->options->keyframe_interval_s * 1000;
+	config.temporal_layers = r->options->temporal_layers;
 	return source_create(&r->source, &config);
 }
 

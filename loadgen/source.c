@@ -20,6 +20,7 @@ enum {
 	BEEP_HZ = 1000,
 	BEEP_SAMPLES = ENCODER_AUDIO_HZ / 10, /* at the start of every second */
 };
+_Static_assert((int)SOURCE_MAX_TEMPORAL_LAYERS == (int)ENCODER_TEMPORAL_LAYERS, "all of them");
 _Static_assert((int)SOURCE_AUDIO_PACKET_TICKS == (int)ENCODER_AUDIO_SAMPLES,
 	       "the RTP clock counts samples");
 
@@ -29,7 +30,7 @@ struct span {
 };
 
 struct source {
-	uint32_t fps, video_bps;
+	uint32_t fps, video_bps, temporal_layers;
 	uint32_t frame_count, audio_count;
 	struct span *frames, *audio;
 	uint8_t *bytes; /* what the spans are of */
@@ -45,6 +46,7 @@ void source_config_init(struct source_config *config)
 		.video_bps = 1200000,
 		.audio_bps = 64000,
 		.loop_ms = 4000,
+		.temporal_layers = 1,
 		.title = "SLUICE",
 	};
 }
@@ -61,7 +63,7 @@ static bool config_is_valid(const struct source_config *c)
 	       is_within(c->fps, 1, SOURCE_MAX_FPS) && is_within(c->video_bps, 50000, 20000000) &&
 	       is_within(c->audio_bps, 6000, 256000) &&
 	       is_within(c->loop_ms, 1000, SOURCE_MAX_LOOP_MS) && c->loop_ms % 1000 == 0 &&
-	       c->title != NULL;
+	       is_within(c->temporal_layers, 1, SOURCE_MAX_TEMPORAL_LAYERS) && c->title != NULL;
 }
 
 static int append(struct source *s, struct span *span, const uint8_t *bytes, size_t len)
@@ -83,8 +85,14 @@ static int append(struct source *s, struct span *span, const uint8_t *bytes, siz
 
 static int make_video(struct source *s, const struct source_config *c)
 {
-	struct encoder_vp8_config config = { c->width, c->height, c->fps, c->video_bps,
-					     SOURCE_MAX_KEYFRAME_FRAMES };
+	struct encoder_vp8_config config = {
+		.width = c->width,
+		.height = c->height,
+		.fps = c->fps,
+		.bitrate_bps = c->video_bps,
+		.max_keyframe_frames = SOURCE_MAX_KEYFRAME_FRAMES,
+		.temporal_layers = c->temporal_layers,
+	};
 	struct encoder_vp8 *encoder;
 	int err = encoder_vp8_create(&encoder, &config);
 
@@ -156,6 +164,7 @@ int source_create(struct source **out, const struct source_config *config)
 		return -ENOMEM;
 	s->fps = config->fps;
 	s->video_bps = config->video_bps;
+	s->temporal_layers = config->temporal_layers;
 	s->frame_count = config->loop_ms / 1000 * config->fps;
 	s->audio_count = config->loop_ms / 1000 * AUDIO_PACKETS_PER_S;
 	s->frames = calloc(s->frame_count, sizeof(*s->frames));
@@ -204,6 +213,13 @@ struct source_unit source_frame(const struct source *s, uint32_t i)
 {
 	assert(i < s->frame_count);
 	return (struct source_unit){ s->bytes + s->frames[i].offset, s->frames[i].len };
+}
+
+struct source_layer source_layer(const struct source *s, uint32_t i)
+{
+	struct encoder_vp8_layer layer = encoder_vp8_layer(s->temporal_layers, i);
+
+	return (struct source_layer){ layer.id, layer.is_sync };
 }
 
 uint32_t source_audio_packets(const struct source *s)

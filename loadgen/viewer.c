@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "loadgen/account.h"
+#include "loadgen/feedback.h"
 #include "loadgen/verify.h"
 #include "media/nack.h"
 #include "media/reports.h"
@@ -15,6 +16,7 @@ enum {
 	FRAMES = 4, /* of one track that may be incomplete at once */
 	NACK_BATCH = 64,
 	RTCP_BYTES = 512,
+	FEEDBACK_ROOM_BYTES = 1200,
 	GUESSED_RTT_US = 50000, /* receivers do not learn it */
 	REORDER_US = 10000,
 	MAX_AGE_US = 1000000,
@@ -48,6 +50,7 @@ struct viewer {
 	struct viewer_tally *tally;
 	struct peer *peer;
 	struct verify *verify;
+	struct feedback *feedback; /* NULL: not negotiated */
 	struct track tracks[NEGOTIATED_KINDS];
 	struct lateness lateness;
 	uint32_t ssrc; /* ours, in what we send */
@@ -254,6 +257,19 @@ static bool open_packet(struct viewer *v, uint8_t *bytes, size_t *len, bool is_r
 	return true;
 }
 
+/* Of the transport: whatever it is, it counts when it comes. */
+static void tell_feedback(struct viewer *v, const struct rtp_packet *rtp, const struct arrival *a)
+{
+	const struct negotiated *n = peer_negotiated(v->peer);
+	struct ext_values values;
+
+	ext_read(&n->media[MEDIA_VIDEO].extensions, a->bytes, rtp, &values);
+	if (!ext_has(&values, EXT_TRANSPORT_CC))
+		return;
+	feedback_on_packet(v->feedback, values.transport_seq, (uint32_t)a->len, a->came_us);
+	arm_sooner(v, feedback_due_us(v->feedback));
+}
+
 static void on_rtp(void *arg, uint64_t came_us, uint8_t *bytes, size_t len)
 {
 	struct viewer *v = arg;
@@ -266,6 +282,8 @@ static void on_rtp(void *arg, uint64_t came_us, uint8_t *bytes, size_t len)
 		return;
 	v->tally->pkts++;
 	v->tally->bytes += len;
+	if (v->feedback)
+		tell_feedback(v, &rtp, &a);
 	t = track_of(v, &rtp, &is_rtx);
 	if (!t)
 		return;
@@ -329,6 +347,19 @@ static void send_nacks(struct viewer *v, struct track *t, uint64_t now_us)
 	}
 }
 
+static void send_feedback(struct viewer *v, uint64_t now_us)
+{
+	uint8_t bytes[FEEDBACK_ROOM_BYTES];
+	uint32_t media_ssrc = v->tracks[MEDIA_VIDEO].ssrc;
+	struct rtcp_writer w;
+
+	while (feedback_due_us(v->feedback) <= now_us) {
+		rtcp_writer_init(&w, bytes, sizeof(bytes) - SEAL_RTCP_MAX_EXTRA_BYTES);
+		if (feedback_write(v->feedback, &w, v->ssrc, media_ssrc, now_us) > 0)
+			peer_send_rtcp(v->peer, bytes, w.len_bytes, sizeof(bytes));
+	}
+}
+
 static void send_report(struct viewer *v, uint64_t now_us)
 {
 	struct rtcp_report reports[NEGOTIATED_KINDS];
@@ -384,6 +415,10 @@ static void on_due(void *arg)
 	v->due_us = UINT64_MAX;
 	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
 		send_nacks(v, &v->tracks[kind], now_us);
+	if (v->feedback) {
+		send_feedback(v, now_us);
+		arm_sooner(v, feedback_due_us(v->feedback));
+	}
 	if (now_us >= v->report_us) {
 		send_report(v, now_us);
 		judge_picture(v, now_us);
@@ -410,6 +445,16 @@ static void open_track(struct viewer *v, unsigned kind)
 		(void)nack_create(&t->nack, &config); /* without: a viewer that asks for nothing */
 }
 
+/* The number counts all of the transport, but only the video's feedback makes use of it. */
+static void open_feedback(struct viewer *v)
+{
+	const struct negotiated_media *m = &peer_negotiated(v->peer)->media[MEDIA_VIDEO];
+
+	if (m->is_accepted && m->feedback & SDP_FB_TRANSPORT_CC &&
+	    m->extensions.id_of[EXT_TRANSPORT_CC])
+		(void)feedback_create(&v->feedback); /* without: a viewer that sends none */
+}
+
 static void on_connected(void *arg)
 {
 	struct viewer *v = arg;
@@ -418,6 +463,7 @@ static void on_connected(void *arg)
 	v->connected_us = peer_ground(v->peer)->now_us;
 	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
 		open_track(v, kind);
+	open_feedback(v);
 	if (v->config.is_verified) {
 		int err = transport_kept_keys(peer_transport(v->peer), &keys);
 
@@ -452,6 +498,7 @@ int viewer_create(struct viewer **out, struct peer_ground *g, const struct viewe
 		.url = config->url,
 		.token = config->token,
 		.keep_keys = config->is_verified,
+		.transport_cc = config->transport_cc,
 		.give_up_us = config->give_up_us,
 		.handlers = &handlers,
 	};
@@ -487,6 +534,7 @@ void viewer_destroy(struct viewer *v)
 	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
 		nack_destroy(v->tracks[kind].nack);
 	verify_destroy(v->verify);
+	feedback_destroy(v->feedback);
 	free(v);
 }
 

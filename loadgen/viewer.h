@@ -4,9 +4,11 @@
  * every packet is authenticated and decrypted by libsrtp2. Retransmissions are opened for both,
  * since the number of what they repeat is encrypted.
  *
+ * Where the server takes the viewer's transport-wide feedback, the viewer sends it (feedback.h).
+ *
  * Source:  RFC 4585 (NACK, PLI), RFC 4588 (RTX), RFC 3550 section 6.4.2 (RR).
  * Thread:  the loop's.
- * Memory:  about 20 KB each with its peer; a verified one 20 KB more.
+ * Memory:  about 20 KB each with its peer; a verified one 20 KB more, one that sends feedback 17 KB.
  */
 #ifndef LOADGEN_VIEWER_H
 #define LOADGEN_VIEWER_H
@@ -46,6 +48,7 @@ struct viewer_config {
 	const char *url;
 	const char *token;
 	bool is_verified;
+	bool transport_cc; /* offer transport-wide feedback, and send it if it is taken */
 	uint64_t give_up_us;
 	struct viewer_tally *tally;
 	struct latency *latency[NEGOTIATED_KINDS]; /* NULL: the publisher is not ours */

@@ -131,14 +131,15 @@ def worst_share(before, after):
     return max(abs(share - 1) for share in shares) * 100
 
 
-def steady(viewers, seconds, *options, workers=1, core=RELAY_CORE, load_core=LOAD_CORE, config=""):
+def steady(viewers, seconds, *options, workers=1, core=RELAY_CORE, load_core=LOAD_CORE, config="",
+           settle=SETTLE_SECONDS):
     """A fresh relay with so many viewers, measured once all are there. None: not all joined."""
     relay = Relay(workers, core, config)
     try:
         idle_bytes = relay.rss_bytes()
-        load = start_load(relay, viewers, SETTLE_SECONDS + seconds + 1, *options, core=load_core)
+        load = start_load(relay, viewers, settle + seconds + 1, *options, core=load_core)
         relay.wait_for_viewers(viewers, load)
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(settle)
         before = relay.sample()
         time.sleep(seconds)
         after = relay.sample()
@@ -173,6 +174,7 @@ def steady(viewers, seconds, *options, workers=1, core=RELAY_CORE, load_core=LOA
         "share off %": worst_share(before, after),
         "wake-ups/s": grew("sluice_wakeups_sent_total") / elapsed,
         "wake-ups/batch": grew("sluice_wakeups_sent_total") / grew("sluice_receive_batches_total"),
+        "feedback/s": grew("sluice_link_feedback_total") / elapsed,
         "generator ns/packet": result["client"]["cpu_us_per_packet"] * 1000,
         "generator drops": result["client"]["socket_drops"],
     }

@@ -23,6 +23,11 @@ def median(result, case, name):
     return spread["median"] if spread else None
 
 
+def ratio(result, case, base, name):
+    of, to = median(result, case, name), median(result, base, name)
+    return of / to if of and to else None
+
+
 class Table:
     def __init__(self):
         self.rows = []
@@ -117,6 +122,15 @@ def fallback(table, result):
         table.add(f"{case}: CPU/packet", median(result, case, "ns/packet"), unit=" ns")
 
 
+def feedback(table, result):
+    name = "ns/packet, with / without"
+    for layers, most in (("1 layer", 1.03), ("2 layers", 1.15)):
+        table.add(f"{layers}: CPU/packet with transport-cc / without",
+                  median(result, f"{layers}, transport-cc", name), most=most)
+    table.add("2 layers: packets/message with transport-cc / without",
+              ratio(result, "2 layers, transport-cc", "2 layers", "packets/message"))
+
+
 def mechanisms(table, rows):
     def cost(name, threads):
         return next(r["median"] for r in rows if r["name"] == name and r["threads"] == threads)
@@ -132,7 +146,7 @@ def mechanisms(table, rows):
 
 def main():
     table = Table()
-    for tell in (floor, scale, workers, busy, storm, fallback, mechanisms):
+    for tell in (floor, scale, workers, busy, storm, fallback, feedback, mechanisms):
         result = load(tell.__name__)
         if result:
             tell(table, result)

@@ -56,7 +56,8 @@ static void on_vp8(struct kit_wire *w, const struct rtp_packet *rtp, const uint8
 	if (starts) {
 		if (w->frames > 0) {
 			cr_assert_eq(picture_id, (w->picture_id + 1) & 0x7fff);
-			cr_assert_eq(d[4], (uint8_t)(w->tl0picidx + 1));
+			cr_assert_eq(d[4], (uint8_t)(w->tl0picidx + (d[5] >> 6 == 0)),
+				     "counts frames of the base layer");
 			cr_assert_neq(rtp->timestamp, w->timestamp[MEDIA_VIDEO]);
 		}
 		w->is_in_frame = true;
@@ -64,12 +65,15 @@ static void on_vp8(struct kit_wire *w, const struct rtp_packet *rtp, const uint8
 		w->frame_us = w->now_us;
 		w->picture_id = picture_id;
 		w->tl0picidx = d[4];
+		w->temporal_id = d[5] >> 6;
+		w->is_sync = d[5] & 0x20;
 		w->timestamp[MEDIA_VIDEO] = rtp->timestamp;
 		if (w->frames == 0)
 			w->first_timestamp[MEDIA_VIDEO] = rtp->timestamp;
 	}
 	cr_assert_eq(picture_id, w->picture_id);
 	cr_assert_eq(d[4], w->tl0picidx);
+	cr_assert_eq(d[5], w->temporal_id << 6 | w->is_sync << 5);
 	cr_assert_eq(rtp->timestamp, w->timestamp[MEDIA_VIDEO]);
 	cr_assert_leq(w->frame_bytes + len - 6, sizeof(w->frame));
 	memcpy(w->frame + w->frame_bytes, d + 6, len - 6);
@@ -234,6 +238,16 @@ void kit_wire_init(struct kit_wire *w, enum seal_profile profile)
 	negotiate(&w->negotiated.media[MEDIA_VIDEO], CODEC_VP8, KIT_VP8_PT, KIT_VIDEO_SSRC, "1");
 	w->negotiated.media[MEDIA_VIDEO].codecs[0].rtx_pt = KIT_RTX_PT;
 	w->negotiated.media[MEDIA_VIDEO].local_rtx_ssrc = KIT_RTX_SSRC;
+}
+
+void kit_wire_set_layers(struct kit_wire *w, uint32_t temporal_layers)
+{
+	struct source_config config;
+
+	kit_small_config(&config);
+	config.temporal_layers = temporal_layers;
+	source_destroy(w->source);
+	cr_assert_eq(source_create(&w->source, &config), 0);
 }
 
 void kit_wire_start(struct kit_wire *w, uint64_t seed)

@@ -54,6 +54,8 @@ struct kit_wire {
 	uint32_t timestamp[2], first_timestamp[2];
 	uint16_t picture_id;
 	uint8_t tl0picidx;
+	uint8_t temporal_id; /* of the latest frame */
+	bool is_sync;
 	uint64_t frame_us;            /* when the frame's first packet came */
 	uint64_t last_bytes, last_us; /* of video at one instant */
 	uint8_t frame[KIT_FRAME_ROOM_BYTES];
@@ -68,6 +70,8 @@ struct kit_wire {
 	size_t report_bytes[2];
 };
 
+/** Another loop of this many temporal layers; before kit_wire_start(). */
+void kit_wire_set_layers(struct kit_wire *w, uint32_t temporal_layers);
 /** Zeroed but for the small loop, the negotiation (both kinds, RTX, MID) and pacing by frame. */
 void kit_wire_init(struct kit_wire *w, enum seal_profile profile);
 /** Create and start the publisher, after what the test changed. */

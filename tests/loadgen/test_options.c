@@ -34,6 +34,8 @@ Test(options, of_a_bench_have_defaults)
 	cr_expect_eq(o.duration_s, 10);
 	cr_expect_eq(o.verify, 50);
 	cr_expect_eq(o.keyframe_interval_s, 4);
+	cr_expect_eq(o.temporal_layers, 1);
+	cr_expect(!o.transport_cc);
 	cr_expect(o.gro && !o.json && !o.tcp && !o.token && !o.pid);
 	cr_expect_eq(o.max_loss_percent, 0);
 }
@@ -66,6 +68,11 @@ Test(options, are_all_understood)
 	cr_expect_eq(o.duration_s, 7);
 	cr_expect_eq(o.verify, 0);
 	cr_expect_eq(o.keyframe_interval_s, 10);
+	cr_assert_eq(parse((const char *[]){ "bench", "--url", "http://a", "--temporal-layers", "3",
+					     "--transport-cc", NULL }),
+		     OPTIONS_RUN, "%s", error);
+	cr_expect_eq(o.temporal_layers, 3);
+	cr_expect(o.transport_cc);
 }
 
 Test(options, of_publish_and_subscribe_run_until_interrupted)
@@ -117,6 +124,8 @@ Test(options, that_are_wrong_are_named_in_one_line)
 		{ { "bench", "--url", "http://a", "--keyframe-interval", "61" },
 		  "--keyframe-interval" },
 		{ { "bench", "--url", "http://a", "--duration", "0" }, "--duration" },
+		{ { "bench", "--url", "http://a", "--temporal-layers", "0" }, "--temporal-layers" },
+		{ { "bench", "--url", "http://a", "--temporal-layers", "4" }, "--temporal-layers" },
 		{ { "bench", "--url", "http://a", "--max-loss", "101" }, "--max-loss" },
 		{ { "bench", "--url", "http://a", "--max-loss", "nan" }, "--max-loss" },
 		{ { "bench", "--url", "http://a", "--pacing", "fast" }, "fast" },

@@ -115,6 +115,41 @@ Test(publisher, numbers_run_over_their_ends)
 	kit_wire_fini(&w);
 }
 
+Test(publisher, says_of_each_frame_in_which_temporal_layer_it_is)
+{
+	static const struct {
+		uint32_t layers;
+		uint8_t ids[4];
+		bool is_sync[4];
+	} rows[] = {
+		{ 1, { 0, 0, 0, 0 }, { true, true, true, true } },
+		{ 2, { 0, 1, 0, 1 }, { true, true, true, true } },
+		{ 3, { 0, 2, 1, 2 }, { true, true, true, false } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t at = 0;
+
+		setup(SEAL_AEAD_AES_128_GCM);
+		kit_wire_set_layers(&w, rows[i].layers);
+		kit_wire_start(&w, 5 + i);
+		for (uint64_t frame = 0; frame < 2 * LOOP_FRAMES + 3; frame++) {
+			/* In the middle of a pattern: it begins anew with the key frame. */
+			if (frame == LOOP_FRAMES + 3) {
+				feed_pli(KIT_VIDEO_SSRC);
+				at = 0;
+			}
+			kit_wire_run_frames(&w, frame + 1);
+			cr_assert_eq(w.number, (int)at);
+			cr_expect_eq(w.temporal_id, rows[i].ids[at % 4], "%u layers, frame %u",
+				     rows[i].layers, at);
+			cr_expect_eq(w.is_sync, rows[i].is_sync[at % 4]);
+			at = (at + 1) % LOOP_FRAMES;
+		}
+		kit_wire_fini(&w);
+	}
+}
+
 Test(publisher, a_request_for_a_key_frame_starts_the_loop_over_at_the_next_frame)
 {
 	setup(SEAL_AES_CM_128_HMAC_SHA1_80);

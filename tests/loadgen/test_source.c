@@ -104,6 +104,70 @@ Test(source, the_first_frame_is_the_only_key_frame_and_bounded)
 	}
 }
 
+Test(source, a_decoder_follows_any_of_the_temporal_layers_over_the_end_of_the_loop)
+{
+	struct picture decoded;
+
+	for (uint32_t layers = 1; layers <= SOURCE_MAX_TEMPORAL_LAYERS; layers++) {
+		for (uint32_t wanted = 0; wanted < layers; wanted++) {
+			struct source_config config;
+			struct source *s;
+			struct kit_vp8 *decoder = kit_vp8_create();
+			uint32_t shown = 0;
+
+			kit_small_config(&config);
+			config.temporal_layers = layers;
+			s = make(&config);
+			for (uint32_t i = 0; i < 2 * source_frames(s); i++) {
+				uint32_t at = i % source_frames(s);
+				struct source_unit frame = source_frame(s, at);
+
+				if (source_layer(s, at).temporal_id > wanted)
+					continue;
+				kit_vp8_decode(decoder, frame.bytes, frame.len, &decoded);
+				cr_expect_eq(picture_read_number(&decoded), (int)at,
+					     "%u of %u layers, frame %u", wanted + 1, layers, at);
+				shown++;
+			}
+			/* Every frame, every second or every fourth of ten, the first one included. */
+			cr_expect_eq(shown, 2 * ((10 + (1U << (layers - 1 - wanted)) - 1) >>
+						 (layers - 1 - wanted)));
+			kit_vp8_destroy(decoder);
+			source_destroy(s);
+		}
+	}
+}
+
+/* A viewer may begin with a frame of a higher layer that is said to need the base only. */
+Test(source, where_a_frame_needs_the_base_only_the_other_layers_may_be_missing)
+{
+	struct source_config config;
+	struct kit_vp8 *all = kit_vp8_create(), *few = kit_vp8_create();
+	struct source *s;
+	struct picture whole, entered;
+	unsigned syncs = 0;
+
+	source_config_init(&config);
+	config.loop_ms = 1000;
+	config.temporal_layers = 3;
+	s = make(&config);
+	for (uint32_t i = 0; i < source_frames(s); i++) {
+		struct source_unit frame = source_frame(s, i);
+		struct source_layer layer = source_layer(s, i);
+
+		kit_vp8_decode(all, frame.bytes, frame.len, &whole);
+		if (layer.temporal_id > 0 && !layer.is_sync)
+			continue;
+		kit_vp8_decode(few, frame.bytes, frame.len, &entered);
+		cr_expect_gt(kit_psnr_db(&whole, &entered), 90, "frame %u is not the same", i);
+		syncs += layer.temporal_id > 0;
+	}
+	cr_expect_eq(syncs, 15);
+	kit_vp8_destroy(all);
+	kit_vp8_destroy(few);
+	source_destroy(s);
+}
+
 Test(source, the_bitrate_is_the_one_asked_for_and_even)
 {
 	struct source *s = make_default();
@@ -223,6 +287,9 @@ Test(source, values_out_of_range_are_refused)
 		{ "many audio bits", offsetof(struct source_config, audio_bps), 256001 },
 		{ "no loop", offsetof(struct source_config, loop_ms), 0 },
 		{ "broken second", offsetof(struct source_config, loop_ms), 1500 },
+		{ "no layer", offsetof(struct source_config, temporal_layers), 0 },
+		{ "many layers", offsetof(struct source_config, temporal_layers),
+		  SOURCE_MAX_TEMPORAL_LAYERS + 1 },
 		{ "long loop", offsetof(struct source_config, loop_ms), SOURCE_MAX_LOOP_MS + 1000 },
 	};
 	struct source *s;
