@@ -296,6 +296,18 @@ void kit_peer_receive(struct kit_peer *peer, const struct kit_datagram *d)
 
 /* --- time --------------------------------------------------------------------------------- */
 
+static void transmit(struct kit_peer *peer, const uint8_t *bytes, size_t len)
+{
+	uint8_t copy[KIT_WIRE_BYTES];
+
+	assert(len <= sizeof(copy));
+	memcpy(copy, bytes, len);
+	if (peer->config.edit_sent)
+		len = peer->config.edit_sent(peer->config.edit_arg, peer, copy, len);
+	if (len)
+		kit_peer_send_raw(peer, copy, len);
+}
+
 bool kit_peer_poll(struct kit_peer *peer)
 {
 	struct transport_output out;
@@ -305,7 +317,7 @@ bool kit_peer_poll(struct kit_peer *peer)
 		transport_poll(peer->transport, peer->plane->now_us, &out);
 		switch (out.kind) {
 		case TRANSPORT_TRANSMIT:
-			kit_peer_send_raw(peer, out.bytes, out.len);
+			transmit(peer, out.bytes, out.len);
 			break;
 		case TRANSPORT_NOTIFY:
 			peer->is_connected |= out.event == TRANSPORT_CONNECTED;

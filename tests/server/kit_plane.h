@@ -80,6 +80,9 @@ struct kit_peer_config {
 	 * read; NULL: as they are. */
 	void (*edit_offer)(void *arg, char *text);
 	void (*edit_answer)(void *arg, char *text);
+	/* Change a datagram of its transport, of len bytes with room for KIT_WIRE_BYTES, on the way to the
+	 * relay. NULL: as it is. @return its length, 0: it is not sent */
+	size_t (*edit_sent)(void *arg, struct kit_peer *peer, uint8_t *bytes, size_t len);
 	void *edit_arg;
 };
 
