@@ -171,7 +171,15 @@ static void read_status(const struct dtls *d, struct dtls_status *out)
 {
 	const struct dtls_handshake *h = d->handshake;
 
+	static const enum dtls_progress progress[] = {
+		[DTLS_PHASE_HELLO] = DTLS_PROGRESS_NONE,
+		[DTLS_PHASE_ANSWERED] = DTLS_PROGRESS_ANSWERED,
+		[DTLS_PHASE_BEGUN] = DTLS_PROGRESS_BEGUN,
+		[DTLS_PHASE_DONE] = DTLS_PROGRESS_DONE,
+	};
+
 	memset(out, 0, sizeof(*out));
+	out->progress = progress[h->phase];
 	out->cipher = d->cipher;
 	out->error = h->error;
 	out->rebuilds = h->rebuilds;

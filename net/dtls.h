@@ -137,12 +137,21 @@ size_t dtls_close_notify(struct dtls *d, uint8_t *out, size_t cap);
 
 /* --- diagnosis ------------------------------------------------------------------------- */
 
+/* How far a try has come; a server's words in brackets a client's. */
+enum dtls_progress {
+	DTLS_PROGRESS_NONE,     /* no complete ClientHello yet (none sent) */
+	DTLS_PROGRESS_ANSWERED, /* our first flight is out, the peer's next is not begun */
+	DTLS_PROGRESS_BEGUN,    /* a part of the peer's next flight came */
+	DTLS_PROGRESS_DONE,     /* the handshake finished */
+};
+
 struct dtls_status {
 	const char *cipher; /* "" until connected; static text */
 	uint8_t alert;      /* description of the last alert received, 0 also for none */
 	bool has_alert;
 	bool is_alert_authentic; /* false: anyone on the path may have written it */
-	const char *error;       /* what broke the last try, in the library's words; "": none */
+	enum dtls_progress progress;
+	const char *error; /* what broke the last try, in the library's words; "": none */
 	uint32_t rebuilds;
 	uint32_t strays; /* records that were well formed but out of place */
 	uint32_t fingerprint_mismatches;

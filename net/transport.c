@@ -666,6 +666,7 @@ static enum transport_state state_of(const struct association *a)
 void transport_status(const struct transport *t, struct transport_status *out)
 {
 	const struct association *a = of_const(t);
+	const struct net_path *path;
 
 	memset(out, 0, sizeof(*out));
 	out->state = state_of(a);
@@ -676,6 +677,10 @@ void transport_status(const struct transport *t, struct transport_status *out)
 		direct_status(t, out);
 		return;
 	}
+	path = ice_agent_path(a->ice);
+	if (path)
+		out->peer = path->remote;
+	out->is_peer_proven = path && ice_agent_is_proven(a->ice);
 	out->checks = ice_agent_count(a->ice, ICE_ACCEPTED);
 	out->bad_credentials = (uint64_t)ice_agent_count(a->ice, ICE_UNKNOWN_USER) +
 			       ice_agent_count(a->ice, ICE_NO_INTEGRITY) +

@@ -226,6 +226,8 @@ struct transport_status {
 	enum transport_reason reason;
 	enum seal_profile profile;  /* 0 until connected */
 	struct dtls_status dtls;    /* zero until the handshake begins */
+	struct net_addr peer;       /* where ICE would send; zero: nowhere yet */
+	bool is_peer_proven;        /* ... and the peer has shown that it reads there */
 	uint64_t checks;            /* Binding requests and responses with the right integrity */
 	uint64_t bad_credentials;   /* STUN with a wrong ufrag or integrity */
 	uint64_t last_authentic_us; /* 0: never */

@@ -4,7 +4,10 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { CANDIDATES_SHOWN = 6 }; /* in words: the rest is counted */
 
 static void add(struct candidates *c, const struct net_addr *addr, enum sdp_transport transport)
 {
@@ -107,4 +110,29 @@ int candidates_add_tcp(struct candidates *c, const struct config *config,
 		       const struct net_addr *bound, size_t count)
 {
 	return add_bound(c, config, bound, count, SDP_TCP);
+}
+
+const char *candidates_write(const struct candidates *c, char *out, size_t bytes)
+{
+	size_t used = 0, shown = c->count < CANDIDATES_SHOWN ? c->count : CANDIDATES_SHOWN;
+
+	snprintf(out, bytes, "none");
+	for (size_t i = 0; i < shown && used < bytes; i++) {
+		const struct sdp_address *item = &c->items[i];
+		struct net_addr addr = { .port = item->port };
+		char text[NET_ADDR_TEXT_BYTES];
+
+		if (item->family == 4) {
+			addr.ip[10] = addr.ip[11] = 0xff; /* as struct net_addr maps it */
+			memcpy(addr.ip + 12, item->ip, 4);
+		} else {
+			memcpy(addr.ip, item->ip, sizeof(addr.ip));
+		}
+		used += (size_t)snprintf(out + used, bytes - used, "%s%s %s", i ? ", " : "",
+					 item->transport == SDP_TCP ? "tcp" : "udp",
+					 net_addr_format(&addr, text));
+	}
+	if (c->count > shown && used < bytes)
+		snprintf(out + used, bytes - used, " and %zu more", c->count - shown);
+	return out;
 }

@@ -35,4 +35,7 @@ int candidates_add_tcp(struct candidates *c, const struct config *config,
 int candidates_collect(struct candidates *out, const struct config *config,
 		       const struct net_addr *bound, size_t count);
 
+/** "udp 192.0.2.1:8189, tcp 192.0.2.1:8189": the first ones, and how many more. Returns `out`. */
+const char *candidates_write(const struct candidates *c, char *out, size_t bytes);
+
 #endif

@@ -24,6 +24,7 @@
 #include "net/dtls.h"
 #include "net/ice.h"
 #include "server/counter.h"
+#include "server/diagnosis.h"
 #include "server/plain.h"
 #include "server/registry.h"
 #include "server/stream.h"
@@ -56,7 +57,8 @@ struct plan_stats {
 	counter rtt_us, jitter_us;
 	counter estimate_bps; /* of a viewer's link; 0: nobody looks after it */
 	counter send_failures;
-	counter layer; /* of a viewer's video, plan_layer_pack(); 0: nothing to choose */
+	counter srtp_failures; /* packets of the peer whose authentication failed */
+	counter layer;         /* of a viewer's video, plan_layer_pack(); 0: nothing to choose */
 };
 
 /* What of the video a viewer gets. */
@@ -88,12 +90,13 @@ struct plan {
 	uint64_t number; /* public */
 	char id[REGISTRY_ID_BYTES];
 	struct stream *stream;
-	pthread_mutex_t lock; /* of the credentials, the wish, the path and the profile */
+	pthread_mutex_t lock; /* of the credentials, the wish, the path, the profile and `seen` */
 	struct ice_credentials local, remote;
 	struct choice_wish wish; /* viewers: which layer they asked for */
 	struct net_path
 	    path; /* where the peer is, ours and its address; zero before it connected */
-	enum seal_profile profile; /* 0 before it connected */
+	enum seal_profile profile;  /* 0 before it connected */
+	struct diagnosis_seen seen; /* on the way there */
 	struct dtls_fingerprint fingerprint;
 	enum dtls_role dtls_role;
 	struct dtls_identity *identity;
@@ -108,6 +111,8 @@ struct plan {
 
 	_Atomic uint32_t state;  /* enum plan_state */
 	_Atomic uint32_t reason; /* enum transport_reason, once closed */
+	_Atomic bool has_connected;
+	_Atomic uint64_t bad_checks; /* by any worker: checks from strangers that named it */
 	struct plan_stats stats;
 
 	/* Control's own. */
@@ -126,8 +131,9 @@ struct plan {
 	char former_ufrag[ICE_UFRAG_MAX_BYTES + 1]; /* in the directory too, after a restart */
 	char ufrag[ICE_UFRAG_MAX_BYTES + 1];        /* the current one of ours */
 	char remote_ufrag[ICE_UFRAG_MAX_BYTES + 1];
-	struct plan *older, *newer; /* by age */
-	uint64_t measured_us;       /* when the bytes below were read */
+	struct plan *older, *newer;       /* by age */
+	uint64_t heard_packets, heard_us; /* publishers: when packets last became more */
+	uint64_t measured_us;             /* when the bytes below were read */
 	uint64_t measured_bytes[STREAM_TRACKS];
 	uint64_t bitrate_bps[STREAM_TRACKS]; /* of a publisher's tracks, over about a second */
 };

@@ -37,7 +37,7 @@ static void on_ended(struct registry *r, struct letter *letter)
 	struct plan *plan = letter->plan;
 
 	if (plan && !plan->is_over) {
-		registry_log_session("session_end", plan);
+		registry_log_session(r, "session_end", plan);
 		r->sessions_ended[atomic_load(&plan->reason) % TRANSPORT_REASONS]++;
 		plan_ref(plan);
 		if (plan->role == PLAN_PUBLISHER)
@@ -57,7 +57,7 @@ static void read_letter(struct registry *r, struct letter *letter)
 {
 	switch (letter->kind) {
 	case LETTER_CONNECTED:
-		registry_log_session("publisher_connected", letter->plan);
+		registry_log_session(r, "publisher_connected", letter->plan);
 		registry_on_connected(r, letter->plan);
 		plan_unref(letter->plan);
 		break;
@@ -122,8 +122,10 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 
 	if (p->is_over) {
 		if (now_us - p->over_us >= REGISTRY_MEMORY_US ||
-		    r->over_count > REGISTRY_MEMORY_SESSIONS)
+		    r->over_count > REGISTRY_MEMORY_SESSIONS) {
+			registry_remember(r, p);
 			registry_unlist_plan(r, p);
+		}
 		return;
 	}
 	if (claim == 0) {
@@ -134,8 +136,10 @@ static void review(struct registry *r, struct plan *p, uint64_t now_us)
 			r->unclaimed++;
 		return;
 	}
-	if (p->role == PLAN_PUBLISHER)
+	if (p->role == PLAN_PUBLISHER) {
 		measure(p, now_us);
+		registry_hear(p, now_us);
+	}
 	if (atomic_load_explicit(&p->state, memory_order_relaxed) >= PLAN_CONNECTED)
 		registry_settle(r, p);
 }
@@ -261,6 +265,7 @@ void registry_destroy(struct registry *r)
 	while (r->oldest)
 		registry_unlist_plan(r, r->oldest);
 	registry_free_streams(r);
+	registry_forget_ended(r);
 	dtls_identity_unref(r->identity);
 	loop_waker_close(r->waker);
 	loop_timer_close(r->timer);

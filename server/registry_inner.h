@@ -19,6 +19,7 @@ enum {
 	REGISTRY_BUSY_STEPS = 256,
 	REGISTRY_MEMORY_US = 5000000,    /* how long an ended session can still be asked about */
 	REGISTRY_MEMORY_SESSIONS = 4096, /* and how many of them at most */
+	REGISTRY_ENDED_SESSIONS = 256, /* of the last that ended the API's words are kept longer */
 };
 
 /* A stream as control knows it. */
@@ -30,6 +31,13 @@ struct stream_entry {
 	bool is_feed_away;         /* with the publisher, or on its way from or to it */
 	uint32_t plans;            /* sessions that name it */
 	struct layer_table layers; /* of its publisher's video; empty: nothing to choose */
+};
+
+/* What is left of a session: a few hundred bytes of JSON. */
+struct registry_ended {
+	uint64_t number;
+	char id[REGISTRY_ID_BYTES]; /* "": its owner has deleted it */
+	json_t *json;               /* as /api/sessions/{number} shows it; NULL: none */
 };
 
 struct registry {
@@ -71,6 +79,9 @@ struct registry {
 
 	uint64_t sessions_ended[TRANSPORT_REASONS];
 	uint64_t plans_expired;
+
+	struct registry_ended ended[REGISTRY_ENDED_SESSIONS]; /* a ring */
+	unsigned ended_next;
 };
 
 /** NULL when no session has that id, or its owner has deleted it. */
@@ -93,7 +104,7 @@ void registry_settle(struct registry *r, struct plan *p);
 void registry_unlist_plan(struct registry *r, struct plan *p);
 /** Nobody claimed it, and from now on nobody can. @return false: somebody has */
 bool registry_withdraw(struct registry *r, struct plan *p, uint32_t reason);
-void registry_log_session(const char *event, const struct plan *p);
+void registry_log_session(const struct registry *r, const char *event, struct plan *p);
 
 /* registry.c */
 /** The certificate of new sessions, a fresh one each day. @return 0 or -ENOMEM: there is none */
@@ -129,6 +140,23 @@ void registry_events_push_plan(struct plan *p, enum event_kind kind);
 /** The session has ended, and with it its event streams. */
 void registry_events_end(struct plan *p);
 void registry_events_tick(struct registry *r);
+
+/* registry_json.c */
+/** As /api/sessions/{number} shows it; NULL without memory. */
+json_t *registry_session_json(const struct registry *r, struct plan *p);
+
+/* registry_diagnosis.c */
+/** Why it does not run, or ended; `detail` is "" for DIAGNOSIS_NONE. */
+enum diagnosis registry_diagnose(const struct registry *r, struct plan *p,
+				 char detail[DIAGNOSIS_BYTES]);
+/** Once a second, of publishers: do packets still come? */
+void registry_hear(struct plan *p, uint64_t now_us);
+/** Keep what the API says of an ended session that is about to be unlisted, instead of the oldest. */
+void registry_remember(struct registry *r, struct plan *p);
+/** NULL: not one of the last that ended, or of that id its owner has deleted. */
+const json_t *registry_ended_by_number(const struct registry *r, uint64_t number);
+const json_t *registry_ended_by_id(const struct registry *r, const char *id);
+void registry_forget_ended(struct registry *r);
 
 /* registry_layers.c */
 /** What the publisher sends now. */

@@ -118,8 +118,10 @@ static json_t *estimate_json(const struct plan *p)
 	return estimate_bps ? number(estimate_bps) : json_null();
 }
 
-static json_t *session_json(const struct registry *r, struct plan *p)
+json_t *registry_session_json(const struct registry *r, struct plan *p)
 {
+	char detail[DIAGNOSIS_BYTES];
+	enum diagnosis d = registry_diagnose(r, p, detail);
 	uint32_t state = atomic_load_explicit(&p->state, memory_order_acquire);
 	uint32_t reason = atomic_load_explicit(&p->reason, memory_order_relaxed);
 	uint64_t claim = atomic_load_explicit(&p->claim, memory_order_relaxed);
@@ -132,14 +134,16 @@ static json_t *session_json(const struct registry *r, struct plan *p)
 
 	connection_json(p, &addresses, &srtp);
 	json = json_pack(
-	    "{s:o, s:s, s:s, s:s, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o}",
+	    "{s:o, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:o, s:o, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, "
+	    "s:f, s:o}",
 	    "number", number(p->number), "role", role_texts[p->role], "stream", p->stream->name,
 	    "state", state_texts[state], "reason",
-	    state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "worker", worker,
-	    "addresses", addresses, "srtp", srtp, "bytes", number(counter_read(&p->stats.bytes)),
-	    "packets", number(counter_read(&p->stats.packets)), "lost",
-	    number(counter_read(&p->stats.lost)), "nacked", number(counter_read(&p->stats.nacked)),
-	    "resent", number(counter_read(&p->stats.resent)), "rtt_ms", rtt_json(p), "jitter_ms",
+	    state == PLAN_CLOSED ? transport_reason_text(reason) : NULL, "code", diagnosis_code(d),
+	    "detail", d ? detail : NULL, "worker", worker, "addresses", addresses, "srtp", srtp,
+	    "bytes", number(counter_read(&p->stats.bytes)), "packets",
+	    number(counter_read(&p->stats.packets)), "lost", number(counter_read(&p->stats.lost)),
+	    "nacked", number(counter_read(&p->stats.nacked)), "resent",
+	    number(counter_read(&p->stats.resent)), "rtt_ms", rtt_json(p), "jitter_ms",
 	    (double)counter_read(&p->stats.jitter_us) / 1000.0, "keyframe_requests",
 	    number(counter_read(&p->stats.keyframe_requests)));
 	if (p->role == PLAN_VIEWER) {
@@ -152,7 +156,7 @@ static json_t *session_json(const struct registry *r, struct plan *p)
 json_t *registry_plain_json(const struct registry *r, struct plan *p)
 {
 	const struct plain_setup *setup = p->plain;
-	json_t *json = session_json(r, p), *ports = json_object();
+	json_t *json = registry_session_json(r, p), *ports = json_object();
 
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++)
 		for (unsigned i = 0; i < setup->terms.leg_count; i++)
@@ -178,7 +182,7 @@ json_t *registry_sessions(struct registry *r)
 
 	for (struct plan *p = r->oldest; p; p = p->newer)
 		if (!p->is_over)
-			json_array_append_new(list, session_json(r, p));
+			json_array_append_new(list, registry_session_json(r, p));
 	return list;
 }
 
@@ -186,20 +190,36 @@ json_t *registry_session(struct registry *r, uint64_t wanted)
 {
 	struct plan *p = registry_plan_by_number(r, wanted);
 
-	return p ? session_json(r, p) : NULL;
+	return p ? registry_session_json(r, p)
+		 : json_deep_copy(registry_ended_by_number(r, wanted));
+}
+
+/* What its owner sees of a session that is long over. */
+static json_t *ended_status(const json_t *session)
+{
+	static const char *const keys[] = { "state", "reason", "code", "detail" };
+	json_t *json = session ? json_object() : NULL;
+
+	for (size_t i = 0; json && i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set(json, keys[i], json_object_get(session, keys[i]));
+	return json;
 }
 
 json_t *registry_session_status(struct registry *r, const char *id)
 {
 	struct plan *p = registry_plan_by_id(r, id);
+	char detail[DIAGNOSIS_BYTES];
+	enum diagnosis d;
 	uint32_t state;
 
 	if (!p)
-		return NULL;
+		return ended_status(registry_ended_by_id(r, id));
 	state = atomic_load_explicit(&p->state, memory_order_acquire);
-	return json_pack("{s:s, s:s?}", "state", state_texts[state], "reason",
+	d = registry_diagnose(r, p, detail);
+	return json_pack("{s:s, s:s?, s:s?, s:s?}", "state", state_texts[state], "reason",
 			 state == PLAN_CLOSED ? transport_reason_text(atomic_load(&p->reason))
-					      : NULL);
+					      : NULL,
+			 "code", diagnosis_code(d), "detail", d ? detail : NULL);
 }
 
 /* --- streams ----------------------------------------------------------------------------- */
@@ -238,8 +258,9 @@ json_t *registry_streams(struct registry *r)
 		json_array_append_new(
 		    list,
 		    json_pack("{s:s, s:o, s:o, s:o}", "name", e->stream->name, "publisher",
-			      e->publisher ? session_json(r, e->publisher) : json_null(), "viewers",
-			      number(atomic_load(&e->stream->viewers)), "tracks", tracks_json(e)));
+			      e->publisher ? registry_session_json(r, e->publisher) : json_null(),
+			      "viewers", number(atomic_load(&e->stream->viewers)), "tracks",
+			      tracks_json(e)));
 	}
 	return list;
 }

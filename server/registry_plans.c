@@ -172,21 +172,22 @@ void registry_unlist_plan(struct registry *r, struct plan *p)
 	plan_unref(p);
 }
 
-void registry_log_session(const char *event, const struct plan *p)
+void registry_log_session(const struct registry *r, const char *event, struct plan *p)
 {
-	char peer[NET_ADDR_TEXT_BYTES];
-	struct plan *locked = (struct plan *)p; /* the lock alone is touched */
+	char peer[NET_ADDR_TEXT_BYTES], detail[DIAGNOSIS_BYTES];
+	enum diagnosis d = registry_diagnose(r, p, detail);
 	struct net_addr addr;
 
-	pthread_mutex_lock(&locked->lock);
-	addr = p->path.remote;
-	pthread_mutex_unlock(&locked->lock);
+	pthread_mutex_lock(&p->lock);
+	addr = p->path.remote.port ? p->path.remote : p->seen.peer;
+	pthread_mutex_unlock(&p->lock);
 	log_event(CONFIG_LOG_INFO, event, log_number("session", (int64_t)p->number),
 		  log_text("role", p->role == PLAN_PUBLISHER ? "publisher" : "viewer"),
 		  log_text("stream", p->stream->name),
 		  log_text("peer", addr.port ? net_addr_format(&addr, peer) : ""),
 		  log_text("reason", transport_reason_text(atomic_load(&p->reason))),
-		  log_number("seconds", (int64_t)((clock_now_us() - p->created_us) / 1000000)));
+		  log_number("seconds", (int64_t)((clock_now_us() - p->created_us) / 1000000)),
+		  log_text("code", diagnosis_code(d)), log_text("detail", detail));
 }
 
 /* Nobody claimed it, and now nobody can. @return false: somebody has */
@@ -199,7 +200,7 @@ bool registry_withdraw(struct registry *r, struct plan *p, uint32_t reason)
 	atomic_store(&p->reason, reason);
 	atomic_store(&p->state, PLAN_CLOSED);
 	r->sessions_ended[reason % TRANSPORT_REASONS]++;
-	registry_log_session("session_end", p);
+	registry_log_session(r, "session_end", p);
 	registry_plan_over(r, p);
 	return true;
 }

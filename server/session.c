@@ -237,6 +237,54 @@ static void on_invalidated(struct session *s, const struct net_addr *addr)
 	}
 }
 
+/* --- what people are shown ------------------------------------------------------------- */
+
+static bool has_udp_address(const struct session *s)
+{
+	for (unsigned i = 0; i < s->addr_count; i++)
+		if (!s->addrs[i].addr.connection)
+			return true;
+	return false;
+}
+
+/* What there is to say should it not connect. */
+static void show_progress(struct session *s)
+{
+	struct transport_status status;
+	struct diagnosis_seen seen;
+
+	transport_status(s->transport, &status);
+	seen = (struct diagnosis_seen){
+		.peer = status.peer,
+		.checks = status.checks,
+		.bad_checks = status.bad_credentials,
+		.mismatches = status.dtls.fingerprint_mismatches,
+		.progress = status.dtls.progress,
+		.error = status.dtls.error,
+		.has_handshake = status.dtls.bytes > 0,
+		.is_proven = status.is_peer_proven,
+		.is_over_tcp = s->addr_count && !has_udp_address(s),
+		.has_alert = status.dtls.has_alert,
+		.is_alert_authentic = status.dtls.is_alert_authentic,
+		.alert = status.dtls.alert,
+	};
+	pthread_mutex_lock(&s->plan->lock);
+	s->plan->seen = seen;
+	pthread_mutex_unlock(&s->plan->lock);
+}
+
+/* For people: the API shows where a session's media goes, and how it is protected. */
+static void show_path(struct session *s)
+{
+	struct transport_status status;
+
+	transport_status(s->transport, &status);
+	pthread_mutex_lock(&s->plan->lock);
+	s->plan->path = s->transport->path;
+	s->plan->profile = status.profile;
+	pthread_mutex_unlock(&s->plan->lock);
+}
+
 /* --- end --------------------------------------------------------------------------------- */
 
 static void forget_waiting_work(struct session *s)
@@ -274,8 +322,11 @@ static void take_down(struct session *s)
 {
 	struct worker *w = s->worker;
 	uint32_t reason = lifetime_reason(&s->transport->life);
-	struct feed *feed = end_role(s);
+	struct feed *feed;
 
+	if (!s->publisher && !s->viewer)
+		show_progress(s);
+	feed = end_role(s);
 	while (s->addr_count)
 		drop_addr(s, s->addr_count - 1u);
 	if (s->is_work_wanted) {
@@ -408,6 +459,7 @@ static void on_connected(struct session *s)
 	struct letter *letter;
 
 	atomic_store_explicit(&plan->state, PLAN_CONNECTED, memory_order_relaxed);
+	atomic_store_explicit(&plan->has_connected, true, memory_order_relaxed);
 	if (plan->role == PLAN_VIEWER) {
 		if (viewer_create(&s->viewer, s))
 			lifetime_close(&s->transport->life, TRANSPORT_CLOSED_NO_MEMORY);
@@ -427,18 +479,6 @@ static void on_connected(struct session *s)
 	worker_tell_control(w, letter);
 }
 
-/* For people: the API shows where a session's media goes, and how it is protected. */
-static void show_path(struct session *s)
-{
-	struct transport_status status;
-
-	transport_status(s->transport, &status);
-	pthread_mutex_lock(&s->plan->lock);
-	s->plan->path = s->transport->path;
-	s->plan->profile = status.profile;
-	pthread_mutex_unlock(&s->plan->lock);
-}
-
 /* @return false: the session is gone */
 static bool on_event(struct session *s, const struct transport_output *out)
 {
@@ -450,10 +490,12 @@ static bool on_event(struct session *s, const struct transport_output *out)
 		on_invalidated(s, &out->path.remote);
 		return true;
 	case TRANSPORT_CONNECTED:
+		show_progress(s);
 		show_path(s);
 		on_connected(s);
 		return true;
 	case TRANSPORT_PATH_CHANGED:
+		show_progress(s);
 		show_path(s); /* session_socket() follows by itself */
 		if (s->publisher)
 			publisher_on_moved(s->publisher);
@@ -496,6 +538,8 @@ static void poll(struct session *s)
 			break;
 		case TRANSPORT_IDLE:
 			s->transport_due_us = out.deadline_us;
+			if (!s->publisher && !s->viewer)
+				show_progress(s);
 			arm(s);
 			return;
 		}
@@ -561,6 +605,9 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 		/* Its address may serve another session of the same client by now. */
 		worker_on_stranger(w, path, slab, session_ref_pack(session_ref_of(s)));
 		return;
+	case TRANSPORT_DROP_SRTP_AUTH:
+		counter_add(&s->plan->stats.srtp_failures, 1);
+		break;
 	default:
 		break;
 	}

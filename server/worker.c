@@ -253,6 +253,8 @@ struct plan *worker_vouch(struct worker *w, const struct net_addr *from, const u
 	}
 	plan = directory_find(w->shared->directory, ufrag, ufrag_bytes, pwd);
 	if (!plan || !stun_check_integrity(bytes, len, pwd)) {
+		if (plan)
+			atomic_fetch_add_explicit(&plan->bad_checks, 1, memory_order_relaxed);
 		counter_add(plan ? &w->counters.strangers_bad_integrity
 				 : &w->counters.strangers_unknown,
 			    1);

@@ -1,6 +1,7 @@
 // What the publish and the watch page share: one WHIP or WHEP session, its numbers, the page.
 
 const GATHER_MS = 400;
+const ASK_MS = 1500; // between questions to the relay why nothing connects
 
 export const byId = (id) => document.getElementById(id);
 
@@ -61,7 +62,8 @@ function gathered(pc) {
 }
 
 // One session with the relay. open() adds the tracks through `prepare`, and resolves when the relay
-// has answered; onState gets the connection's states from then on.
+// has answered; onState gets the connection's states from then on. While it does not connect the relay
+// is asked what it sees: "waiting", and "failed" when it gave up, come with its word.
 export class Session {
 	constructor(endpoint, token, onState) {
 		this.endpoint = endpoint;
@@ -93,6 +95,21 @@ export class Session {
 		this.links = response.headers.get("Link");
 		await this.pc.setRemoteDescription({ type: "answer", sdp: await response.text() });
 		this.flush();
+		this.ask();
+	}
+
+	async ask() {
+		const isOpen = () => this.url && this.pc.connectionState !== "connected";
+		while (isOpen()) {
+			await new Promise((resolve) => setTimeout(resolve, ASK_MS));
+			const status = isOpen() ? await this.status() : null;
+			if (!isOpen() || !status)
+				continue;
+			if (status.state === "closed")
+				return this.onState("failed", status);
+			if (status.detail)
+				this.onState("waiting", status);
+		}
 	}
 
 	// A candidate found after the offer went out.
@@ -150,6 +167,10 @@ export class Session {
 		}
 	}
 }
+
+// Why a session ended, in the relay's words where it has some.
+export const endOf = (status) =>
+	status?.detail || status?.reason || "The connection to the relay was lost.";
 
 // Differences between two calls turn counters into rates.
 export class Rates {

@@ -4,7 +4,7 @@
 // ?auto=1 (start at once)
 // ?token= or #token=          window.sluice: { state, reason, stats, frame, start(), stop() }
 
-import { Rates, Session, byId, kbit, parameter, showState, showStats, streamName } from "/pages/common.js";
+import { Rates, Session, byId, endOf, kbit, parameter, showState, showStats, streamName } from "/pages/common.js";
 import { FRAME_RATE, startPicture, startTone } from "/pages/picture.js";
 
 const name = streamName();
@@ -87,7 +87,7 @@ async function start() {
 		byId("video").srcObject = mine.media.stream;
 		mine.media.stream.getTracks().forEach((t) => t.addEventListener("ended", () => run === mine && stop()));
 		showState("connecting", "Connecting to the relay.");
-		mine.session = new Session(`/whip/${name}`, byId("token").value, (state) => run === mine && onState(state));
+		mine.session = new Session(`/whip/${name}`, byId("token").value, (state, word) => run === mine && onState(state, word));
 		await mine.session.open((pc) => prepare(pc, mine.media.stream, codec, layers));
 		if (run !== mine)
 			mine.session.close();
@@ -97,12 +97,13 @@ async function start() {
 	}
 }
 
-async function onState(state) {
-	if (state === "connected") {
+async function onState(state, word) {
+	if (state === "waiting") {
+		showState("connecting", word.detail);
+	} else if (state === "connected") {
 		showState("live", "Live.");
 	} else if (state === "failed" || state === "closed") {
-		const status = await run?.session?.status();
-		end("failed", status?.reason || "The connection to the relay was lost.");
+		end("failed", endOf(word ?? await run?.session?.status()));
 	} else if (state === "disconnected") {
 		showState("connecting", "The connection is interrupted.");
 	}

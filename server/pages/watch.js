@@ -6,7 +6,7 @@
 // ?token= or #token=   window.sluice: { state, reason, stats, attempts, layers, viewers, frameNumber(), stop() }
 
 import { Buffer } from "/pages/buffer.js";
-import { Rates, Session, byId, kbit, parameter, sentence, showState, showStats, streamName } from "/pages/common.js";
+import { Rates, Session, byId, endOf, kbit, parameter, sentence, showState, showStats, streamName } from "/pages/common.js";
 import { Extensions, LayerMenu, layersOf } from "/pages/layers.js";
 import { readNumber } from "/pages/picture.js";
 
@@ -47,7 +47,7 @@ function acceptDescriptors(transceiver) {
 
 async function connect() {
 	clearTimeout(timer);
-	const mine = new Session(`/whep/${name}`, byId("token").value, (state) => session === mine && onState(state));
+	const mine = new Session(`/whep/${name}`, byId("token").value, (state, word) => session === mine && onState(state, word));
 	session = mine;
 	rates = new Rates();
 	silentSince = performance.now();
@@ -138,22 +138,24 @@ function fail(error) {
 		return;
 	}
 	// Spread, so that the viewers of a stream that comes back do not all come at once.
-	const wait = Math.max(waitMs, error.retryAfter * 1000) * (0.75 + Math.random() / 2);
+	const wait = Math.max(waitMs, (error.retryAfter ?? 0) * 1000) * (0.75 + Math.random() / 2);
 	waitMs = Math.min(waitMs * 2, WAIT_MS.most);
 	showState("waiting", `${sentence(error.message)} ${error.status === 409 ? "It starts here as soon as somebody does." : "Trying again."}`);
 	timer = setTimeout(connect, wait);
 }
 
-async function onState(state) {
-	if (state === "connected") {
+async function onState(state, word) {
+	if (state === "waiting") {
+		showState("connecting", word.detail);
+	} else if (state === "connected") {
 		waitMs = WAIT_MS.first;
 		silentSince = performance.now();
 		showState("live", "Live.");
 	} else if (state === "failed" || state === "closed") {
 		const mine = session;
-		const status = await mine.status();
+		const status = word ?? await mine.status();
 		if (session === mine)
-			fail(new Error(status?.reason || "The connection to the relay was lost."));
+			fail(new Error(endOf(status)));
 	} else if (state === "disconnected") {
 		showState("connecting", "The connection is interrupted.");
 	}
