@@ -17,7 +17,9 @@
  *   - the first selected IP is asked too, at once but in parallel: until it answered,
  *     ice_agent_is_proven() is false, and no media may go there;
  *   - an address behind a connection (net_addr.connection) is proven by being validated: its
- *     handshake went there and back, so that it is followed at once and never asked;
+ *     handshake went there and back, so that it is followed at once and never asked; but a host whose
+ *     datagrams have come within ICE_FRESH_US, and whose address is proven, keeps that: who nominates
+ *     all pairs that work would end on the slowest;
  *   - peers exist that never nominate again (their NAT forgets them, their consent checks carry no
  *     USE-CANDIDATE): once the selected address was silent for ICE_STALE_US, a plain request from
  *     another one counts as a nomination.
@@ -49,6 +51,7 @@ enum {
 	ICE_SEED_BYTES = 32,
 	ICE_EXPIRY_US = 30000000,     /* RFC 7675 5.1: consent expires after 30 s */
 	ICE_STALE_US = 8000000,       /* longer than any consent interval (6 s) */
+	ICE_FRESH_US = 1000000,       /* heard so lately: no reason to leave it for a connection */
 	ICE_PACING_US = 50000,        /* Ta, RFC 8445 14.2 */
 	ICE_RTO_US = 500000,          /* RFC 8445 14.3; doubled for each copy, but only to: */
 	ICE_RTO_MAX_US = 1000000,     /* plain doubling leaves gaps of 16 s in 30 s of life */

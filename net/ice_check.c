@@ -130,6 +130,18 @@ static void confirm_lite(struct ice_agent *a, struct ice_pair *p, bool is_moved)
 		ice_check_start(a, p);
 }
 
+/* Who nominates every pair that works (Firefox) would end on the last one, which is the connection. It
+ * is left to wait while datagrams go both ways and still come. */
+static bool is_second_choice(struct ice_agent *a, const struct ice_pair *p)
+{
+	const struct ice_pair *selected = ice_selected(a);
+
+	return selected && a->is_settled && p->path.remote.connection &&
+	       !selected->path.remote.connection &&
+	       net_addr_is_same_ip(&selected->path.remote, &p->path.remote) &&
+	       selected->is_proven && a->now_us - selected->heard_us < ICE_FRESH_US;
+}
+
 void ice_nominate_lite(struct ice_agent *a, struct ice_pair *p, const struct net_path *path)
 {
 	const struct ice_pair *selected = ice_selected(a);
@@ -140,6 +152,8 @@ void ice_nominate_lite(struct ice_agent *a, struct ice_pair *p, const struct net
 		confirm_lite(a, p, is_moved);
 		return;
 	}
+	if (is_second_choice(a, p))
+		return;
 	if (!selected || p->path.remote.connection ||
 	    net_addr_is_same_ip(&selected->path.remote, &p->path.remote)) {
 		select_lite(a, p);

@@ -53,6 +53,45 @@ Test(ice_connection, one_from_another_ip_is_followed_at_once)
 	cr_expect(ice_agent_is_proven(a));
 }
 
+static void check_at(uint64_t now_us, const struct net_path *path)
+{
+	cr_assert_eq(
+	    kit_send(a, now_us, path, (struct kit_request){ .use_candidate = true }, &said),
+	    ICE_ACCEPTED);
+}
+
+static const struct net_addr *selected(void)
+{
+	return &ice_agent_path(a)->remote;
+}
+
+Test(ice_connection, datagrams_that_go_both_ways_are_not_left_for_one)
+{
+	struct net_path udp = kit_path("192.0.2.1:1"), tcp = over(1, "192.0.2.1:9");
+
+	check_at(0, &udp);
+	ice_agent_on_proven(a, &udp.remote);
+	check_at(ICE_FRESH_US - 1, &tcp);
+	cr_expect(net_addr_is_equal(selected(), &udp.remote));
+	cr_expect(ice_agent_is_validated(a, &tcp.remote), "it may be used once it is needed");
+	ice_agent_on_authenticated(a, ICE_FRESH_US, &udp);
+	check_at(2 * ICE_FRESH_US - 1, &tcp);
+	cr_expect(net_addr_is_equal(selected(), &udp.remote), "media count as well");
+	check_at(2 * ICE_FRESH_US, &tcp);
+	cr_expect(net_addr_is_equal(selected(), &tcp.remote), "silence is a reason");
+	check_at(2 * ICE_FRESH_US, &udp);
+	cr_expect(net_addr_is_equal(selected(), &udp.remote), "and back at once");
+}
+
+Test(ice_connection, datagrams_that_were_never_answered_are_left_for_one_at_once)
+{
+	struct net_path udp = kit_path("192.0.2.1:1"), tcp = over(1, "192.0.2.1:9");
+
+	check_at(0, &udp);
+	check_at(1, &tcp);
+	cr_expect(net_addr_is_equal(selected(), &tcp.remote));
+}
+
 Test(ice_connection, datagrams_from_its_address_and_port_are_somebody_elses)
 {
 	struct net_path tcp = over(1, "192.0.2.1:1"), udp = kit_path("192.0.2.1:1");
@@ -68,9 +107,9 @@ Test(ice_connection, a_lost_one_leaves_the_path_to_what_is_left)
 
 	check(&udp, true);
 	ice_agent_on_proven(a, &udp.remote);
-	check(&tcp, true);
+	check_at(1 + ICE_FRESH_US, &tcp);
 	cr_expect_eq(ice_agent_path(a)->remote.connection, 1);
-	ice_agent_on_lost(a, 2, &tcp.remote);
+	ice_agent_on_lost(a, 2 + ICE_FRESH_US, &tcp.remote);
 	cr_expect_not(ice_agent_is_validated(a, &tcp.remote));
 	cr_expect_not(ice_agent_is_selected(a));
 	cr_assert(ice_agent_path(a));
