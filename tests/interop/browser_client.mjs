@@ -3,7 +3,7 @@
 import { launch } from "./browser.mjs";
 import { ENOUGH, options, serve } from "./client.mjs";
 
-const PEER = "peers[peers.length - 1]";
+export const PEER = "peers[peers.length - 1]";
 
 // The last peer's statistics, boiled down.
 const DEFINE_STATS = `window.stats = async () => {
@@ -25,7 +25,7 @@ const DEFINE_STATS = `window.stats = async () => {
 // At least this much sound energy in a player says that it was not silence (a tone makes far more).
 const AUDIBLE = 1e-4;
 
-export async function run({ open, restart, end, version }) {
+export async function run({ open, restart, sizes, end, version }) {
 	const browser = await launch(options.browser);
 	let page, before = { frames: 0, sounds: 0 };
 	const mustSound = options.role === "play" && options.silent !== "yes";
@@ -56,6 +56,7 @@ export async function run({ open, restart, end, version }) {
 			await page.until(`(async () => (await stats()).ufrag !== ${JSON.stringify(before.ufrag)} && ${PEER}.signalingState === "stable" && ["connected", "completed"].includes(${PEER}.iceConnectionState))()`, 20_000, "stats()");
 			return await more();
 		} },
+		...sizes && { sizes: () => sizes(page) },
 		end: async () => {
 			try {
 				return await end(page) ?? {};

@@ -3,7 +3,7 @@
 //
 // A client starts, connects and says {"ok": true, ...facts}. Then it does what it is asked, with one
 // answer each: "more" (a player: a good deal more was decoded since the last answer), "restart" (ICE),
-// "end" (leave properly, then exit). The end of stdin means end at once.
+// "sizes" (a player with a menu: each size of the picture was shown), "end" (leave properly, then exit). The end of stdin means end at once.
 
 import { createInterface } from "node:readline";
 

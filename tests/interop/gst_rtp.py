@@ -2,7 +2,8 @@
 """Media for clients without codecs of their own: GStreamer encodes into plain RTP, or decodes it.
 
 role=publish: pictures and a tone go to the UDP ports of this host; role=play: what comes to them is decoded.
-codec=, video=PORT audio=PORT; the talk is that of client.mjs: "more" wants more decoded.
+codec=, video=PORT audio=PORT; sizes=N: pictures in N sizes, the largest to video=, each next one of half the
+size to a port SIZE_STEP further. The talk is that of client.mjs: "more" wants more decoded.
 """
 
 import json
@@ -16,6 +17,7 @@ gi.require_version("Gst", "1.0")
 from gi.repository import Gst  # noqa: E402
 
 FRAMES, SOUNDS, LIMIT_S = 45, 50, 45
+SIZE_STEP = 10
 AUDIBLE_DB = -30
 # A keyframe a second: some of these stacks leave it to the application to hear a request for one.
 ENCODE = {
@@ -27,14 +29,17 @@ ENCODE = {
 DECODE = {"H264": "rtph264depay ! avdec_h264", "VP8": "rtpvp8depay ! vp8dec", "VP9": "rtpvp9depay ! vp9dec"}
 
 
-def publish(codec, video, audio):
+def publish(codec, video, audio, sizes):
+    encoders = " ".join(
+        f"t. ! queue ! videoscale ! video/x-raw,width={640 >> i},height={360 >> i} ! {ENCODE[codec]} mtu=1200 pt=96 "
+        f"! udpsink host=127.0.0.1 port={int(video) + SIZE_STEP * i} sync=false" for i in range(sizes))
     return (f"videotestsrc is-live=true pattern=ball ! video/x-raw,width=640,height=360,framerate=30/1 ! videoconvert "
-            f"! {ENCODE[codec]} mtu=1200 pt=96 ! udpsink host=127.0.0.1 port={video} sync=false "
+            f"! tee name=t {encoders} "
             "audiotestsrc is-live=true wave=sine freq=440 volume=0.5 ! audioconvert ! audioresample ! opusenc "
             f"! rtpopuspay pt=97 ! udpsink host=127.0.0.1 port={audio} sync=false")
 
 
-def play(codec, video, audio):
+def play(codec, video, audio, _sizes):
     source = "udpsrc address=127.0.0.1 port={} caps=application/x-rtp,media={},clock-rate={},encoding-name={},payload={}"
     return (source.format(video, "video", 90000, codec, 96) + " ! rtpjitterbuffer latency=100 "
             f"! {DECODE[codec]} ! fakesink name=video sync=false signal-handoffs=true " +
@@ -76,7 +81,7 @@ def main():
     Gst.init(None)
     codec = options["codec"].upper()
     describe = publish if options["role"] == "publish" else play
-    pipeline = Gst.parse_launch(describe(codec, options["video"], options["audio"]))
+    pipeline = Gst.parse_launch(describe(codec, options["video"], options["audio"], int(options["sizes"])))
     counts = Counts()
     if options["role"] == "play":
         pipeline.get_by_name("video").connect("handoff", lambda *_: counts.add(1, 0))

@@ -1,5 +1,6 @@
 // Pion: role=publish|play url= stream= codec= video=PORT audio=PORT; the talk is that of client.mjs.
-// Media are plain RTP on ports of 127.0.0.1, from and to gst_rtp.py.
+// Media are plain RTP on ports of 127.0.0.1, from and to gst_rtp.py. sizes=N: so many encodings are sent.
+// offer=default: what is sent is one of the codecs that the offer lists, not the only one.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,6 +27,8 @@ import (
 const (
 	limit  = 45 * time.Second
 	enough = 30 // packets of each kind
+	// Between the ports of two sizes of the picture, as gst_rtp.py has it.
+	sizeStep = 10
 )
 
 var (
@@ -34,8 +38,7 @@ var (
 	plainType = map[string]byte{"video": 96, "audio": 97}
 )
 
-// The one codec of the track: the relay takes the first of an offer, and Pion's default offer begins
-// with VP8 whatever the track is.
+// The one codec of the track.
 func parameters(kind, mime string) webrtc.RTPCodecParameters {
 	if kind == "audio" {
 		capability := webrtc.RTPCodecCapability{MimeType: mime, ClockRate: 48000, Channels: 2, SDPFmtpLine: "minptime=10;useinbandfec=1"}
@@ -117,32 +120,9 @@ func (c *client) post(offer string) (string, error) {
 	return text, err
 }
 
-// Packets of the encoder go out on a track.
-func (c *client) send(kind, mime string) error {
-	track, err := webrtc.NewTrackLocalStaticRTP(webrtc.RTPCodecCapability{MimeType: mime}, kind, "interop")
-	if err != nil {
-		return err
-	}
-	sender, err := c.pc.AddTrack(track)
-	if err != nil {
-		return err
-	}
-	for _, transceiver := range c.pc.GetTransceivers() {
-		if transceiver.Sender() != sender {
-			continue
-		}
-		if err := transceiver.SetCodecPreferences([]webrtc.RTPCodecParameters{parameters(kind, mime)}); err != nil {
-			return err
-		}
-	}
-	go func() { // interceptors want RTCP to be read
-		for buffer := make([]byte, 1500); ; {
-			if _, _, err := sender.Read(buffer); err != nil {
-				return
-			}
-		}
-	}()
-	socket, err := net.ListenPacket("udp4", "127.0.0.1:"+options[kind])
+// Packets that come to a port go out on a track.
+func (c *client) carry(kind string, port int, track *webrtc.TrackLocalStaticRTP) error {
+	socket, err := net.ListenPacket("udp4", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return err
 	}
@@ -154,6 +134,64 @@ func (c *client) send(kind, mime string) error {
 			}
 			if _, err := track.Write(buffer[:n]); err == nil && c.pc.ConnectionState() == webrtc.PeerConnectionStateConnected {
 				atomic.AddInt64(c.counts[kind], 1)
+			}
+		}
+	}()
+	return nil
+}
+
+// The encoder's packets, on tracks of one sender: one, or one for each size of the picture.
+func (c *client) addTracks(kind, mime string) (*webrtc.RTPSender, error) {
+	var sender *webrtc.RTPSender
+	port, err := strconv.Atoi(options[kind])
+	if err != nil {
+		return nil, err
+	}
+	sizes, err := strconv.Atoi(options["sizes"])
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; i == 0 || (kind == "video" && i < sizes); i++ {
+		var with []func(*webrtc.TrackLocalStaticRTP)
+		if kind == "video" && sizes > 1 {
+			with = append(with, webrtc.WithRTPStreamID(fmt.Sprintf("size%d", i)))
+		}
+		track, err := webrtc.NewTrackLocalStaticRTP(webrtc.RTPCodecCapability{MimeType: mime}, kind, "interop", with...)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			sender, err = c.pc.AddTrack(track)
+		} else {
+			err = sender.AddEncoding(track)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := c.carry(kind, port+sizeStep*i, track); err != nil {
+			return nil, err
+		}
+	}
+	return sender, nil
+}
+
+func (c *client) send(kind, mime string) error {
+	sender, err := c.addTracks(kind, mime)
+	if err != nil {
+		return err
+	}
+	for _, transceiver := range c.pc.GetTransceivers() {
+		if transceiver.Sender() != sender || options["offer"] == "default" {
+			continue
+		}
+		if err := transceiver.SetCodecPreferences([]webrtc.RTPCodecParameters{parameters(kind, mime)}); err != nil {
+			return err
+		}
+	}
+	go func() { // interceptors want RTCP to be read
+		for buffer := make([]byte, 1500); ; {
+			if _, _, err := sender.Read(buffer); err != nil {
+				return
 			}
 		}
 	}()
