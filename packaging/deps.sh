@@ -20,10 +20,10 @@ test=(git libcriterion-dev
 	gir1.2-gstreamer-1.0 gir1.2-gst-plugins-base-1.0 gir1.2-gst-plugins-bad-1.0
 	gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
 	gstreamer1.0-plugins-ugly gstreamer1.0-libav gstreamer1.0-nice
-	chromium nodejs npm ffmpeg)
+	chromium nodejs npm ffmpeg iproute2)
 
 # Clients besides those of the tests, and what gives them a network of their own.
-interop=(firefox-esr golang-go golang-github-pion-webrtc.v3-dev iproute2 util-linux)
+interop=(firefox-esr golang-go golang-github-pion-webrtc.v3-dev util-linux)
 
 # Intel's library exists for x86-64 only; the build does without it elsewhere.
 [ "$(uname -m)" != x86_64 ] || build+=(libipsec-mb-dev)

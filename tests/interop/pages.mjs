@@ -9,7 +9,7 @@ import { options } from "./client.mjs";
 const isHidden = options.hidden === "yes";
 const isSimulcast = options.simulcast === "yes";
 const source = options.browser === "firefox" && !isHidden && !isSimulcast ? "camera" : "test";
-const LAYERS_MS = 30_000; // encoders add sizes as the way proves wide enough
+const LAYERS_MS = 60_000; // encoders add sizes as the way proves wide enough
 const path = options.role === "publish"
 	? `publish/${options.stream}?auto=1&source=${source}&kbps=${isSimulcast ? 2500 : 1200}&codec=${options.codec}&layers=${isSimulcast ? "simulcast" : "one"}`
 	: `watch/${options.stream}`;
