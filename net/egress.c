@@ -41,7 +41,8 @@ struct egress {
 	void (*send)(void *arg, const struct egress_message *m); /* instead of fd, or NULL */
 	void *send_arg;
 	bool v4, gso, gso_succeeded;
-	uint32_t used;        /* of the arena */
+	bool has_source; /* bound to one address: messages need not say from which they leave */
+	uint32_t used;   /* of the arena */
 	unsigned count, next; /* messages appended; first one not yet sent */
 	unsigned refusals;
 	uint64_t now_us; /* of the last flush */
@@ -59,6 +60,17 @@ struct egress {
 	_Alignas(64) uint8_t arena[EGRESS_ARENA_BYTES];
 };
 
+static bool is_bound_to_one(int fd)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+	struct net_addr addr;
+
+	return getsockname(fd, (struct sockaddr *)&name, &len) == 0 &&
+	       net_addr_from_sockaddr(&addr, (struct sockaddr *)&name) == 0 &&
+	       !net_addr_is_any(&addr);
+}
+
 int egress_create(struct egress **out, int fd, bool v4, bool gso)
 {
 	struct egress *e = calloc(1, sizeof(*e));
@@ -69,6 +81,7 @@ int egress_create(struct egress **out, int fd, bool v4, bool gso)
 	e->fd = fd;
 	e->v4 = v4;
 	e->gso = gso;
+	e->has_source = is_bound_to_one(fd);
 	return 0;
 }
 
@@ -133,7 +146,7 @@ static void address_message(struct egress *e, unsigned i, const struct net_path 
 	hdr->msg_namelen =
 	    net_addr_to_sockaddr(&path->remote, e->v4 ? AF_INET : AF_INET6, &e->names[i]);
 	hdr->msg_control = e->controls[i];
-	if (!net_addr_is_any(&path->local)) {
+	if (!e->has_source && !net_addr_is_any(&path->local)) {
 		struct cmsghdr *c = (struct cmsghdr *)(void *)e->controls[i];
 
 		if (e->v4) {

@@ -65,6 +65,15 @@ static size_t segment_bytes(const struct msghdr *m)
 	return m->msg_iov[0].iov_len;
 }
 
+static bool names_source(const struct msghdr *m)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR((struct msghdr *)m, c))
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) ||
+		    (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO))
+			return true;
+	return false;
+}
+
 static void record(const struct msghdr *m)
 {
 	const uint8_t *bytes = m->msg_iov[0].iov_base;
@@ -79,6 +88,7 @@ static void record(const struct msghdr *m)
 		/* The port lies at the same place in both families. */
 		d->port = ntohs(((const struct sockaddr_in *)m->msg_name)->sin_port);
 		d->len = (uint16_t)len;
+		d->names_source = names_source(m);
 		memcpy(d->head, bytes, len < KIT_SEND_BYTES ? len : KIT_SEND_BYTES);
 		bytes += len;
 		left -= len;

@@ -22,6 +22,7 @@ struct kit_send_step {
 struct kit_send_datagram {
 	uint16_t port; /* of its destination */
 	uint16_t len;
+	bool names_source; /* from which of our addresses it leaves */
 	uint8_t head[KIT_SEND_BYTES];
 };
 

@@ -1,5 +1,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "net/egress.h"
 #include "tests/net/kit_send.h"
@@ -121,6 +123,39 @@ Test(egress, appending_stops_when_messages_or_arena_are_full)
 }
 
 /* Whatever the kernel takes a call, everything leaves once and in order. */
+static const struct {
+	const char *bound, *local;
+	bool names_source;
+} sources[] = {
+	{ "127.0.0.1", "127.0.0.1", false },
+	{ "0.0.0.0", "127.0.0.1", true },
+	{ "0.0.0.0", "0.0.0.0", false },
+};
+
+Test(egress, the_source_is_named_unless_the_socket_has_but_one)
+{
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		int fd = socket(AF_INET, SOCK_DGRAM, 0);
+		struct sockaddr_storage name;
+		struct net_addr bound;
+		socklen_t len;
+
+		cr_assert_eq(net_addr_parse_ip(&bound, sources[i].bound), 0);
+		cr_assert_eq(net_addr_parse_ip(&paths[0].local, sources[i].local), 0);
+		len = net_addr_to_sockaddr(&bound, AF_INET, &name);
+		cr_assert_eq(bind(fd, (struct sockaddr *)&name, len), 0);
+		egress_destroy(e);
+		cr_assert_eq(egress_create(&e, fd, true, true), 0);
+		for (uint8_t k = 0; k < 3; k++)
+			append(0, 1200, k);
+		cr_expect_eq(egress_flush(e, 1), EGRESS_DONE);
+		cr_assert_eq(kit_send_count(), 3 * (i + 1));
+		cr_expect_eq(kit_send_datagram(3 * i)->names_source, sources[i].names_source,
+			     "%s, %s", sources[i].bound, sources[i].local);
+		close(fd);
+	}
+}
+
 Test(egress, short_counts_resume_without_loss_repeat_or_reorder)
 {
 	static const struct kit_send_step steps[] = { { 1, 0 }, { 0, EINTR }, { 3, 0 }, { 2, 0 } };
