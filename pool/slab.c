@@ -47,10 +47,10 @@ struct slab_pool {
 	uint32_t *cold;     /* pages given back, by number */
 	uint8_t *idle;      /* per page: how many of its slabs the running trim may take */
 	uint32_t warm_count;
-	uint32_t warm_low; /* least warm_count since the last trim: so many stayed unused */
+	uint32_t warm_low;   /* least warm_count since note_low(): all that a get keeps of levels */
+	uint32_t unused_low; /* the same since the last trim: so many stayed unused */
 	uint32_t cold_count;
 	uint32_t fresh_page; /* first page never touched */
-	uint32_t pages;
 	struct slab_pool_config config;
 	struct slab_pool_stats stats;
 
@@ -63,9 +63,35 @@ struct slab_pool {
 };
 _Static_assert(SLAB_MAX_POOLS == 64, "away_homes has a bit for each pool");
 
+/* Slabs with memory that are not at home are in use: neither they nor the puts need counting. */
+static uint32_t in_use(const struct slab_pool *p)
+{
+	return p->stats.touched - p->warm_count;
+}
+
+static uint32_t in_use_high(const struct slab_pool *p)
+{
+	uint32_t high = p->stats.touched - p->warm_low;
+
+	return high > p->stats.in_use_high ? high : p->stats.in_use_high;
+}
+
+/* Before `touched` changes, or the trim asks. The caller begins a new low. */
+static void note_low(struct slab_pool *p)
+{
+	p->stats.in_use_high = in_use_high(p);
+	if (p->warm_low < p->unused_low)
+		p->unused_low = p->warm_low;
+}
+
+static uint32_t page_count(const struct slab_pool *p)
+{
+	return (p->config.capacity_slabs + PAGE_SLABS - 1) / PAGE_SLABS;
+}
+
 static size_t map_bytes(const struct slab_pool *p)
 {
-	return (size_t)p->pages * PAGE_BYTES;
+	return (size_t)page_count(p) * PAGE_BYTES;
 }
 
 static int map_slabs(struct slab_pool *p)
@@ -114,10 +140,9 @@ int slab_pool_create(struct slab_pool **out, const struct slab_pool_config *conf
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->config = *config;
-	p->pages = (config->capacity_slabs + PAGE_SLABS - 1) / PAGE_SLABS;
 	p->warm = calloc(config->capacity_slabs, sizeof(*p->warm));
-	p->cold = calloc(p->pages, sizeof(*p->cold));
-	p->idle = calloc(p->pages, sizeof(*p->idle));
+	p->cold = calloc(page_count(p), sizeof(*p->cold));
+	p->idle = calloc(page_count(p), sizeof(*p->idle));
 	if (!p->warm || !p->cold || !p->idle || map_slabs(p)) {
 		pool_free(p);
 		return -ENOMEM;
@@ -132,7 +157,7 @@ void slab_pool_destroy(struct slab_pool *p)
 		return;
 	slab_pool_drain(p);
 	assert(p->away_homes == 0);
-	assert(p->stats.gets == p->stats.puts);
+	assert(in_use(p) == 0);
 	pool_free(p);
 }
 
@@ -141,9 +166,10 @@ static bool warm_up(struct slab_pool *p)
 {
 	uint32_t page;
 
+	note_low(p);
 	if (p->cold_count > 0)
 		page = p->cold[--p->cold_count];
-	else if (p->fresh_page < p->pages)
+	else if (p->fresh_page < page_count(p))
 		page = p->fresh_page++;
 	else
 		return false;
@@ -157,6 +183,7 @@ static bool warm_up(struct slab_pool *p)
 		p->warm[p->warm_count++] = number;
 		p->stats.touched++;
 	}
+	p->warm_low = p->warm_count;
 	return true;
 }
 
@@ -180,8 +207,6 @@ struct slab *slab_get(struct slab_pool *p)
 	/* Relaxed: whoever hands the slab to another thread orders that by the hand-over. */
 	atomic_store_explicit(&s->refs, 1, memory_order_relaxed);
 	p->stats.gets++;
-	if (++p->stats.in_use > p->stats.in_use_high)
-		p->stats.in_use_high = p->stats.in_use;
 	return s;
 }
 
@@ -189,8 +214,6 @@ static void come_home(struct slab_pool *p, struct slab *s)
 {
 	s->state = STATE_HOME;
 	p->warm[p->warm_count++] = (uint32_t)(s - p->slabs);
-	p->stats.puts++;
-	p->stats.in_use--;
 }
 
 static void send_home(struct slab_pool *mine, uint32_t index)
@@ -350,9 +373,10 @@ static void forget_released(struct slab_pool *p, uint32_t count, uint32_t releas
 
 void slab_pool_trim(struct slab_pool *mine)
 {
-	uint32_t unused = mine->warm_low;
-	uint32_t count, released_pages;
+	uint32_t unused, count, released_pages;
 
+	note_low(mine);
+	unused = mine->unused_low;
 	if (unused > mine->config.high_water_slabs) {
 		count = unused - mine->config.high_water_slabs;
 		mark_idle_pages(mine, count);
@@ -361,11 +385,14 @@ void slab_pool_trim(struct slab_pool *mine)
 		mine->stats.touched -= released_pages * PAGE_SLABS;
 		mine->stats.trimmed_bytes += (uint64_t)released_pages * PAGE_BYTES;
 	}
-	mine->warm_low = mine->warm_count;
+	mine->warm_low = mine->unused_low = mine->warm_count;
 }
 
 void slab_pool_stats(const struct slab_pool *p, struct slab_pool_stats *out)
 {
 	*out = p->stats;
+	out->in_use = in_use(p);
+	out->in_use_high = in_use_high(p);
+	out->puts = out->gets - out->in_use;
 	out->capacity = p->config.capacity_slabs;
 }

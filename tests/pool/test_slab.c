@@ -216,6 +216,19 @@ Test(slab, only_slabs_in_use_cost_memory)
 	cr_expect_eq(stats_of(here).touched, 4, "two slabs a page");
 }
 
+Test(slab, the_most_ever_in_use_is_remembered_across_page_halves_and_trims)
+{
+	burst(here, 3);
+	cr_expect_eq(stats_of(here).in_use_high, 3, "not the four that have memory");
+	burst(here, 2);
+	slab_pool_trim(here);
+	burst(here, 1);
+	slab_pool_trim(here);
+	cr_expect_eq(stats_of(here).in_use_high, 3);
+	burst(here, 5);
+	cr_expect_eq(stats_of(here).in_use_high, 5);
+}
+
 Test(slab, trim_gives_back_a_past_burst_but_not_the_high_water)
 {
 	burst(here, CAPACITY);
