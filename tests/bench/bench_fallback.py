@@ -4,14 +4,14 @@
 1,000 viewers, one worker on core 0, generator on core 1, in turn. Printed, not judged;
 build/bench/fallback.json has the same.
 
-BENCH_FALLBACK_ROUNDS (3), BENCH_SECONDS (8, measured in each run), BENCH_VIEWERS (1000).
+BENCH_FALLBACK_ROUNDS (3), BENCH_SECONDS (5, measured in each run), BENCH_VIEWERS (1000).
 """
 import os
 
 from kit import alternate, machine, save, show, steady
 
 ROUNDS = int(os.environ.get("BENCH_FALLBACK_ROUNDS", "3"))
-SECONDS = float(os.environ.get("BENCH_SECONDS", "8"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
 WAYS = {"as usual": "", "engine evp": "srtp: { engine: evp }", "no GSO": "udp: { gso: false }"}
 CASES = [(way, srtp) for srtp in ("gcm128", "cm80") for way in WAYS]

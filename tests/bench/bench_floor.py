@@ -11,7 +11,7 @@ CPU per packet is run time of threads (schedstat) over datagrams sent, so that o
 machine do not count. Printed, not judged; medians with the least and the most. build/bench/ gets
 floor.json and floor.svg.
 
-BENCH_VIEWERS (1000), BENCH_ROUNDS (5), BENCH_SECONDS (5, measured in each run), BENCH_CASES (a regular
+BENCH_VIEWERS (1000), BENCH_ROUNDS (5), BENCH_SECONDS (4, measured in each run), BENCH_CASES (a regular
 expression that chooses among the cases' names).
 
 On a busy machine joins fail and queues grow, so that rounds are dropped or mean little; a session of its
@@ -30,7 +30,7 @@ from kit import (LOAD_CORE, OUT, RELAY_CORE, ROUNDS, Relay, alternate, finish_lo
 from plot import write_bars
 
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
-SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "4"))
 CHOSEN = os.environ.get("BENCH_CASES", "")
 RECORD_SECONDS = 4.1  # one whole loop of the generator's media
 SETTLE_SECONDS = 1
@@ -59,7 +59,7 @@ def measure_relay(case, trace):
         options = ["--pacing", case.pacing, "--srtp", case.srtp]
         if not case.gro:
             options.append("--no-gro")
-        load = start_load(relay, VIEWERS, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 2, *options)
+        load = start_load(relay, VIEWERS, SETTLE_SECONDS + SECONDS + RECORD_SECONDS + 1, *options)
         relay.wait_for_viewers(VIEWERS, load)
         time.sleep(SETTLE_SECONDS)
         before = relay.sample()

@@ -5,13 +5,13 @@ Printed, not judged; build/bench/workers.json has the same. wake-ups/batch is of
 reads that gave datagrams; share off is how far a worker's share of packets lies from its share of
 viewers.
 
-BENCH_ROUNDS (5), BENCH_SECONDS (8, measured in each run), BENCH_VIEWERS (1000).
+BENCH_ROUNDS (5), BENCH_SECONDS (5, measured in each run), BENCH_VIEWERS (1000).
 """
 import os
 
 from kit import ROUNDS, alternate, machine, save, show, steady
 
-SECONDS = float(os.environ.get("BENCH_SECONDS", "8"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 VIEWERS = int(os.environ.get("BENCH_VIEWERS", "1000"))
 CASES = {"1 worker": 1, "2 workers": 2}
 

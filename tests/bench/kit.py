@@ -15,8 +15,8 @@ import urllib.request
 
 RELAY_CORE, LOAD_CORE = (0, 1) if os.cpu_count() > 1 else (0, 0)
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
-JOINS_PER_S = 300
-SETTLE_SECONDS = 2
+JOINS_PER_S = 500
+SETTLE_SECONDS = 1
 OUT = "build/bench"
 
 
