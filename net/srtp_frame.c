@@ -7,6 +7,7 @@
 #include "net/digest.h"
 #include "net/srtp_internal.h"
 #include "pool/bytes.h"
+#include "pool/lines.h"
 
 void seal_gcm_iv(uint8_t iv[12], const uint8_t *salt, uint32_t ssrc, uint64_t index)
 {
@@ -39,7 +40,7 @@ void seal_framed_tx_destroy(struct seal_tx *tx)
 
 int seal_framed_tx_create(struct seal_tx **out, struct seal_engine *e, const struct seal_keys *keys)
 {
-	struct seal_framed_tx *tx = calloc(1, sizeof(*tx));
+	struct seal_framed_tx *tx = lines_calloc(sizeof(*tx));
 	struct seal_session rtp;
 	int err;
 

@@ -9,6 +9,7 @@
 #include "net/direct.h"
 #include "net/dtls_record.h"
 #include "net/stun.h"
+#include "pool/lines.h"
 
 enum {
 	LIVENESS_US = 500 * 1000, /* media is told to the ICE agent at most this often */
@@ -75,7 +76,7 @@ int transport_create(struct transport **out, uint64_t now_us, const struct trans
 	int err;
 
 	*out = NULL;
-	a = calloc(1, sizeof(*a));
+	a = lines_calloc(sizeof(*a));
 	if (!a)
 		return -ENOMEM;
 	memcpy(ice.seed, config->seed, sizeof(ice.seed));

@@ -69,9 +69,9 @@ struct transport {
 	struct lifetime life; /* 0 or an enum transport_reason */
 	bool is_direct;       /* of net/direct.h: without ICE and DTLS */
 	uint32_t path_serial;
+	struct net_path path;
 	struct seal_tx *tx;
 	struct seal_rx *rx;
-	struct net_path path;
 };
 
 struct transport_config {

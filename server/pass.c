@@ -222,16 +222,21 @@ static struct viewer *viewer_at(const struct branch *b, uint32_t at)
  * visits after the one before it. Inlined by force: gcc drops calls of functions that only prefetch. */
 __attribute__((always_inline)) static inline void look_ahead(const struct branch *b)
 {
+	const struct transport *transport;
 	const struct viewer *v;
 
 	if (b->pass_at + AHEAD >= b->viewer_count)
 		return;
 	v = viewer_at(b, b->pass_at + AHEAD);
 	__builtin_prefetch(v);
-	__builtin_prefetch(&v->tracks[MEDIA_VIDEO]);
-	__builtin_prefetch(&v->tracks[MEDIA_VIDEO].resend);
+	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
+		__builtin_prefetch(&v->tracks[i]);
+		__builtin_prefetch(&v->tracks[i].sent);
+	}
 	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD * 3 / 4)->session);
-	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD / 2)->session->transport);
+	transport = viewer_at(b, b->pass_at + AHEAD / 2)->session->transport;
+	__builtin_prefetch(transport);
+	__builtin_prefetch(&transport->tx);
 	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD / 4)->session->transport->tx);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/random.h"
+#include "pool/lines.h"
 #include "server/plain.h"
 #include "server/publisher.h"
 #include "server/viewer.h"
@@ -49,7 +50,7 @@ static struct session *take_place(struct worker *w)
 		return NULL;
 	if (!reserve_timers(w))
 		return NULL;
-	s = calloc(1, sizeof(*s));
+	s = lines_calloc(sizeof(*s));
 	if (!s)
 		return NULL;
 	s->end_letter = calloc(1, sizeof(*s->end_letter));

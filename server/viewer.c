@@ -53,7 +53,7 @@ static void set_waiting(struct viewer *v, uint8_t encoding)
 
 int viewer_create(struct viewer **out, struct session *session)
 {
-	struct viewer *v = calloc(1, sizeof(*v));
+	struct viewer *v = lines_calloc(sizeof(*v));
 	struct worker *w = session->worker;
 	int err;
 

@@ -9,6 +9,7 @@
 #include "media/resend.h"
 #include "media/round_trip.h"
 #include "media/squeeze.h"
+#include "pool/lines.h"
 #include "server/branch.h"
 
 enum { VIEWER_NO_KEYFRAME = 0xff };
@@ -16,21 +17,22 @@ enum { VIEWER_NO_KEYFRAME = 0xff };
 struct adapt;
 struct viewer_layers;
 
+/* What a pass reads comes first, in two cache lines: pass.c asks for them ahead. */
 struct viewer_track {
-	struct templates *templates; /* NULL: the viewer has no such track */
-	uint64_t cursor;             /* newest index sent */
+	_Alignas(LINES_BYTES) struct templates *templates; /* NULL: it has no such track */
+	uint64_t cursor;                                   /* newest index sent */
 	uint32_t late_seen;
 	uint32_t ssrc, rtx_ssrc;
-	uint16_t first_number, first_rtx; /* drawn when it joined, used when it starts */
-	bool is_started;                  /* else it waits for a packet to start with */
-	bool is_undecided;                /* may yet begin in the past ... */
-	bool is_asked;                    /* ... though a key frame was asked for meanwhile */
-	uint64_t wait_from;               /* waiting: a start must have a higher index */
-	struct squeeze squeeze;           /* of what is from before it joined */
+	bool is_started;         /* else it waits for a packet to start with */
+	bool is_undecided;       /* may yet begin in the past ... */
+	bool is_asked;           /* ... though a key frame was asked for meanwhile */
+	struct squeeze squeeze;  /* of what is from before it joined */
 	uint64_t paced_to;       /* a large frame leaves in parts until the cursor is here ... */
 	uint64_t paced_until_us; /* ... and the next one not before */
 	struct reports_tx sent;
-	struct resend resend;
+	struct resend resend;             /* its numbers first, then what was sent again */
+	uint64_t wait_from;               /* waiting: a start must have a higher index */
+	uint16_t first_number, first_rtx; /* drawn when it joined, used when it starts */
 };
 
 struct viewer {
@@ -38,10 +40,10 @@ struct viewer {
 	struct branch *branch;
 	uint32_t at; /* in the branch's list */
 	struct resend_share share;
-	uint64_t bytes, packets; /* sent, repeats included */
-	struct viewer_track tracks[STREAM_TRACKS];
+	uint64_t bytes, packets;      /* sent, repeats included */
 	struct viewer_layers *layers; /* NULL: no choice, it gets encoding 0 of the video whole */
 	struct adapt *adapt;          /* NULL: nothing to choose from */
+	struct viewer_track tracks[STREAM_TRACKS];
 	struct choice_wish wish;
 	uint64_t joined_us;
 	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
