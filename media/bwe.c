@@ -22,7 +22,7 @@ enum {
 	MUTE_US = 1000000, /* feedback that did come stops: the way is blocked */
 	REMB_VALID_US = 10000000,
 	PROBE_AFTER_US = 2000000, /* first wait after a probe that brought nothing, or overuse */
-	PROBE_AFTER_MAX_US = 6000000,
+	PROBE_AFTER_MAX_US = 4000000,
 	SENT_US = 1000000,
 };
 

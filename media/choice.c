@@ -250,10 +250,17 @@ static void replace(struct choice *c, const struct view *v)
 	c->is_free = false;
 }
 
+uint64_t choice_anew_bps(const struct choice *c, uint64_t now_us)
+{
+	return now_us < c->retry_us ? (uint64_t)c->failed_bps * CHOICE_ANEW_PCT / 100 : 0;
+}
+
 static void decide(struct choice *c, const struct view *v)
 {
 	const struct layer_option *now = current(c, v);
 
+	if (v->video_bps >= choice_anew_bps(c, v->now_us))
+		c->retry_us = 0;
 	if (c->is_free || !now) {
 		replace(c, v);
 		now = current(c, v);

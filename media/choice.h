@@ -2,9 +2,10 @@
  *
  * Audio comes first; what is left of the available bitrate is for video. The machine goes down as
  * soon as its option no longer fits and up only with margin, after a while, and more reluctantly
- * each time an attempt failed, so that a steady link sees at most one change a minute. Options that
- * are not sent are passed over; when the one in use stops, it is left at once. When even the
- * cheapest does not fit, video is paused.
+ * each time an attempt failed, so that a steady link sees at most one change a minute; only where far
+ * more is available than what failed takes it forgets the failure. Options that are not sent are
+ * passed over; when the one in use stops, it is left at once. When even the cheapest does not fit,
+ * video is paused.
  *
  * It says what is wanted; the viewer's side switches when a packet allows it.
  *
@@ -28,6 +29,7 @@ enum {
 	CHOICE_FAIL_US = 10000000,    /* left within this: the attempt failed */
 	CHOICE_BACKOFF_US = 30000000, /* after the first failure; doubles with each */
 	CHOICE_BACKOFF_MAX_US = 480000000,
+	CHOICE_ANEW_PCT = 170, /* of what failed: with so much it is another link, tried at once */
 	CHOICE_STEADY_US = 60000000,    /* held for this long: earlier failures are forgotten */
 	CHOICE_DOWN_BURST = 4,          /* after so many downs it still goes up at will, ... */
 	CHOICE_DOWN_COST_US = 60000000, /* ... then after one in this time */
@@ -81,6 +83,9 @@ void choice_set_wish(struct choice *c, const struct choice_wish *wish);
  */
 struct choice_pick choice_update(struct choice *c, const struct layer_table *t,
 				 uint32_t available_bps, uint32_t audio_bps, uint64_t now_us);
+
+/** What an estimate has to show for what failed to be tried again; 0: nothing waits for that. */
+uint64_t choice_anew_bps(const struct choice *c, uint64_t now_us);
 
 /** When choice_update() is to be called again though nothing changed; UINT64_MAX: no need. */
 uint64_t choice_due_us(const struct choice *c);

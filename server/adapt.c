@@ -199,9 +199,21 @@ static void measure_audio(struct viewer *v)
 	a->audio_bytes = bytes;
 }
 
-/* What is above the layer in use, and still of use. */
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What is above the layer in use, and still of use. What fits already only waits until it has done so for
+ * long enough: meanwhile the next is looked for, so that both are reached in one step. */
 static uint64_t goal_bps(const struct viewer *v)
 {
+	uint64_t known_bps = bwe_target_bps(v->adapt->bwe);
 	const struct layer_table *t = v->branch->table;
 	const struct choice_pick *pick = &v->adapt->pick;
 	const struct layer_option *now = layer_table_find(t, pick->encoding, pick->target);
@@ -211,10 +223,12 @@ static uint64_t goal_bps(const struct viewer *v)
 	for (unsigned i = 0; i < t->count; i++) {
 		if (!t->options[i].is_active || t->options[i].bitrate_bps <= now_bps)
 			continue;
-		goal = t->options[i].bitrate_bps;
-		break; /* they are in order of their cost */
+		goal = t->options[i].bitrate_bps; /* they are in order of their cost */
+		if (goal * CHOICE_UP_PCT / 100 > known_bps)
+			break;
 	}
-	return goal * GOAL_PCT / 100;
+	return larger(goal * GOAL_PCT / 100,
+		      choice_anew_bps(&v->adapt->choice, v->session->worker->now_us));
 }
 
 static void follow(struct viewer *v, struct choice_pick pick)
@@ -229,16 +243,6 @@ static void follow(struct viewer *v, struct choice_pick pick)
 	(void)viewer_want(v, pick.encoding,
 			  pick.target | (pick.is_paused ? (unsigned)VIEWER_PAUSED : 0u));
 	branch_want_pass(v->branch);
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* A viewer that just came shall not wait before it goes up: it was low for want of knowledge only. */

@@ -149,7 +149,21 @@ Test(choice, a_failure_does_not_keep_it_from_what_is_cheaper)
 	cr_assert_eq(c.pick.encoding, 2);
 	run(100000, SECOND_US);
 	cr_assert(is_at(c.pick, 0, 0));
-	cr_expect(is_at(run(5000000, 10 * SECOND_US), 2, 0), "1200 of the 2000 that failed");
+	cr_expect(is_at(run(3000000, 10 * SECOND_US), 2, 0), "1200 of the 2000 that failed");
+}
+
+Test(choice, a_link_that_shows_much_more_is_not_the_one_that_failed)
+{
+	run(100000, SECOND_US);
+	run(2600000, CHOICE_UP_HOLD_US + TICK_US);
+	cr_assert(is_at(c.pick, 2, 1));
+	cr_expect_eq(choice_anew_bps(&c, now_us), 0);
+	run(100000, SECOND_US);
+	cr_assert(is_at(c.pick, 0, 0));
+	cr_expect_eq(choice_anew_bps(&c, now_us), 3400000);
+	cr_assert(is_at(run(3300000, 10 * SECOND_US), 2, 0));
+	cr_expect(is_at(run(3400000, CHOICE_UP_HOLD_US + TICK_US), 2, 1));
+	cr_expect_eq(choice_anew_bps(&c, now_us), 0);
 }
 
 /* --- Pause --------------------------------------------------------------------------------- */

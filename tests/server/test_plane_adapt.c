@@ -140,6 +140,26 @@ Test(plane_adapt, a_link_that_turns_bad_is_left_to_a_lower_layer)
 	close_room(&r);
 }
 
+/* The link is narrow again as soon as it went up, and wide once more: that failure does not count there. */
+Test(plane_adapt, a_failure_does_not_keep_it_from_climbing_when_the_limit_is_lifted)
+{
+	struct room r;
+	unsigned climbed;
+
+	open_room(&r, &three, &answering, &narrow);
+	run(&r, 15);
+	kit_link_set(r.link, &wide);
+	cr_assert_leq(seconds_until(&r, 2, 20), 15);
+	kit_link_set(r.link, &narrow);
+	run(&r, 8);
+	cr_assert_eq(encoding_of(&r), 0);
+	kit_link_set(r.link, &wide);
+	climbed = seconds_until(&r, 2, 40);
+	printf("lifted 8 s after a failure: all of it %u s later\n", climbed);
+	cr_expect_leq(climbed, 15);
+	close_room(&r);
+}
+
 /* As OBS: agreed on, never sent. What remains are reports without loss. */
 Test(plane_adapt, feedback_that_never_comes_is_not_waited_for)
 {
