@@ -17,6 +17,7 @@
 enum {
 	CONFIG_ERROR_BYTES = 1024,   /* one line, terminated, without the newline */
 	CONFIG_TEXT_BYTES = 64,      /* longest address with its port, as written, terminated */
+	CONFIG_URL_BYTES = 256,      /* longest URL of our own, terminated */
 	CONFIG_FILE_BYTES = 1 << 20, /* larger files are refused */
 	CONFIG_LIST_MAX = 256,       /* entries of one list */
 };
@@ -82,6 +83,7 @@ struct config {
 		struct config_address admin; /* text[0] == '\0': no listener of its own */
 		char *cert;                  /* path, NULL: plain HTTP */
 		char *key;                   /* path, NULL exactly when cert is */
+		char *public_url;            /* what stands before our paths, NULL: nothing */
 		struct config_networks trusted_proxies;
 		bool open;
 		uint32_t idle_timeout_ms;

@@ -16,6 +16,9 @@ static const struct config_key keys[] = {
 	{ "http.admin", CONFIG_TYPE_ADDRESS, AT(http.admin),
 	  .help = "A listener of their own for the API and the metrics, which then leave "
 		  "http.listen." },
+	{ "http.public_url", CONFIG_TYPE_URL, AT(http.public_url),
+	  .help = "How clients reach this relay: Location and Link are then whole URLs, which "
+		  "clients need that were redirected here." },
 	{ "http.trusted_proxies", CONFIG_TYPE_NETWORKS, AT(http.trusted_proxies),
 	  .help = "Reverse proxies whose X-Forwarded-For names the client." },
 	{ "http.open", CONFIG_TYPE_BOOL, AT(http.open), "false",
@@ -229,6 +232,7 @@ const char *config_key_allowed(const struct config_key *key, char *text, size_t 
 	static const char *const fixed[] = {
 		[CONFIG_TYPE_BOOL] = "true or false",
 		[CONFIG_TYPE_PATH] = "a file's path",
+		[CONFIG_TYPE_URL] = "http[s]://HOST[:PORT][/PATH] without a / at the end",
 		[CONFIG_TYPE_ADDRESS] = "ADDR:PORT, as 127.0.0.1:8080, [::1]:8080 or :8080",
 		[CONFIG_TYPE_ADDRESSES] = "a list of [ADDR]:PORT, as 192.0.2.1:8189 or :8189",
 		[CONFIG_TYPE_HOSTS] = "a list of IP[:PORT], as 192.0.2.1 or [2001:db8::1]:8189",

@@ -13,6 +13,7 @@ enum config_type {
 	CONFIG_TYPE_COUNT,     /* uint32_t between min and max */
 	CONFIG_TYPE_WORD,      /* an enum, one of words[], in the enum's order */
 	CONFIG_TYPE_PATH,      /* char *, not empty */
+	CONFIG_TYPE_URL,       /* char *, http[s]://HOST[:PORT][/PATH] without a / at its end */
 	CONFIG_TYPE_ADDRESS,   /* ADDR:PORT */
 	CONFIG_TYPE_ADDRESSES, /* list of [ADDR]:PORT */
 	CONFIG_TYPE_HOSTS,     /* list of IP[:PORT] */

@@ -196,6 +196,20 @@ static int path_set(char **out, const char *text)
 	return 0;
 }
 
+/* It is written into header fields, with a path behind it. */
+static bool is_base_url(const char *text)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789-._~:/[]%";
+	size_t scheme = strncmp(text, "https://", 8) == 0  ? 8
+			: strncmp(text, "http://", 7) == 0 ? 7
+							   : 0;
+	size_t len = strlen(text);
+
+	return scheme && len > scheme && len < CONFIG_URL_BYTES && text[scheme] != '/' &&
+	       text[len - 1] != '/' && strspn(text, allowed) == len;
+}
+
 static int word_set(int *out, const struct config_key *key, const char *text)
 {
 	for (int i = 0; key->words[i]; i++) {
@@ -240,6 +254,8 @@ int config_value_set(struct config *c, const struct config_key *key, const char 
 		return word_set(member, key, text);
 	case CONFIG_TYPE_PATH:
 		return path_set(member, text);
+	case CONFIG_TYPE_URL:
+		return is_base_url(text) ? path_set(member, text) : -EINVAL;
 	case CONFIG_TYPE_ADDRESS:
 		return address_parse(member, text, false);
 	case CONFIG_TYPE_ADDRESSES:
@@ -394,7 +410,7 @@ void config_destroy(struct config *c)
 	for (size_t i = 0; i < count; i++) {
 		if (config_type_is_list(keys[i].type))
 			config_list_clear(c, &keys[i]);
-		else if (keys[i].type == CONFIG_TYPE_PATH)
+		else if (keys[i].type == CONFIG_TYPE_PATH || keys[i].type == CONFIG_TYPE_URL)
 			free(*(char **)((char *)c + keys[i].offset));
 	}
 	free(c);

@@ -22,14 +22,15 @@ bool whep_is_route(enum http_route_kind kind)
 	       kind == HTTP_ROUTE_SESSION_LAYER;
 }
 
-void whep_links(struct http_reply *reply, const char *session_id)
+void whep_links(struct http_reply *reply, const char *base, const char *session_id)
 {
 	static const char rel[] = "urn:ietf:params:whep:ext:core:";
 
 	http_reply_field(reply, "Link",
-			 "</session/%s/events>; rel=\"%sserver-sent-events\"; events=\"%s\"",
-			 session_id, rel, events_names);
-	http_reply_field(reply, "Link", "</session/%s/layer>; rel=\"%slayer\"", session_id, rel);
+			 "<%s/session/%s/events>; rel=\"%sserver-sent-events\"; events=\"%s\"",
+			 base, session_id, rel, events_names);
+	http_reply_field(reply, "Link", "<%s/session/%s/layer>; rel=\"%slayer\"", base, session_id,
+			 rel);
 }
 
 /* --- admission --------------------------------------------------------------------------- */

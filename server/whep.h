@@ -20,8 +20,9 @@ bool whep_admit(struct http_context *ctx, const struct http_request *req, struct
 void whep_handle(struct http_context *ctx, const struct http_request *req,
 		 struct http_reply *reply);
 
-/** The Link fields that announce the extensions, for the answer to a viewer's offer. */
-void whep_links(struct http_reply *reply, const char *session_id);
+/** The Link fields that announce the extensions, for the answer to a viewer's offer.
+ *  @param base what stands before our paths, may be "" */
+void whep_links(struct http_reply *reply, const char *base, const char *session_id);
 
 /** What an event stream is asked for: a JSON array of names; no body asks for all.
  *  @return 1u << enum event_kind for each, or 0 with one line in `reason` */

@@ -224,6 +224,8 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 {
 	struct registry_reply answer = { .status = REGISTRY_UNPARSABLE };
 	const char *offer = req->body ? req->body : "";
+	/* After a redirect some clients resolve a path against the first URL, others the last. */
+	const char *base = ctx->config->http.public_url ? ctx->config->http.public_url : "";
 
 	if (!limits_half_open_take(ctx->limits, req->client_ip, req->now_us)) {
 		http_reply_field(reply, "Retry-After", "%d", BUSY_RETRY_S);
@@ -241,7 +243,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 		limits_half_open_release(ctx->limits, req->client_ip);
 		refuse(&answer, reply);
 	} else {
-		http_reply_field(reply, "Location", "/session/%s", answer.session_id);
+		http_reply_field(reply, "Location", "%s/session/%s", base, answer.session_id);
 		if (answer.etag[0])
 			http_reply_field(reply, "ETag", "\"%s\"", answer.etag);
 		http_reply_field(reply, "Accept-Patch", "%s", sdpfrag_type);
@@ -250,7 +252,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 		http_reply_field(reply, "Cache-Control", "no-store");
 		ice_links(ctx, req, true, reply);
 		if (req->route.kind == HTTP_ROUTE_WHEP)
-			whep_links(reply, answer.session_id);
+			whep_links(reply, base, answer.session_id);
 		take_body(&answer, reply, 201, sdp_type);
 	}
 	free(answer.body);

@@ -104,6 +104,44 @@ Test(whip, a_publisher_says_in_the_query_that_payloads_are_opaque)
 	relay_stop();
 }
 
+Test(whip, who_was_redirected_here_gets_whole_urls)
+{
+	const char *answer;
+
+	relay_start("http: {listen: '127.0.0.1:0', public_url: 'https://relay2.example:8443/x'}\n");
+	answers(REGISTRY_OK, "");
+	answer = post("/whep/cam", "");
+	cr_expect_eq(relay_status(answer), 201);
+	cr_expect_str_eq(relay_field(answer, "Location"),
+			 "https://relay2.example:8443/x/session/" ID);
+	cr_expect(
+	    strstr(answer, "\r\nLink: <https://relay2.example:8443/x/session/" ID "/events>; "));
+	cr_expect(
+	    strstr(answer, "\r\nLink: <https://relay2.example:8443/x/session/" ID "/layer>; "));
+	relay_stop();
+}
+
+Test(whip, a_body_comes_after_100_continue_where_the_client_waits_for_it)
+{
+	static const char request[] =
+	    "POST /whip/cam HTTP/1.1\r\n" HOST SDP "Expect: 100-continue\r\n\r\n";
+	char answer[RELAY_ANSWER_BYTES];
+	int fd;
+
+	relay_start("");
+	answers(REGISTRY_OK, "");
+	fd = relay_connect(relay_port());
+	answer[0] = '\0';
+	relay_send(fd, request, strlen(request));
+	relay_read(fd, answer, 1);
+	cr_expect_eq(relay_status(answer), 100, "%s", answer);
+	relay_send(fd, "v", 1);
+	relay_read(fd, answer, 0);
+	cr_expect_eq(relay_status(answer), 201, "%s", answer);
+	close(fd);
+	relay_stop();
+}
+
 Test(whip, a_retry_time_of_the_registry_is_passed_on)
 {
 	relay_start("");
