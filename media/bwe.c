@@ -47,24 +47,26 @@ _Static_assert(sizeof(struct sent) == 8, "a thousand packets of a thousand viewe
 _Static_assert((BWE_HISTORY_PKTS & (BWE_HISTORY_PKTS - 1)) == 0, "a ring of numbers that wrap");
 
 struct bwe {
+	/* What every packet and every visit looks at, side by side. */
+	uint64_t target_bps; /* by all that is below */
+	uint64_t unanswered_us;
+	uint32_t unanswered; /* packets since the last feedback; the first of them, when */
+	uint32_t held;       /* entries of the ring that were sent */
+	uint16_t next_seq;
+	bool is_silent;  /* no feedback came, though much was sent */
+	bool is_unheard; /* nor anything else */
+	bool has_limit;  /* something showed, or may have shown, what does not fit */
+	struct bwe_probe probe;
 	struct bwe_config config;
 	struct bwe_trend trend;
 	struct bwe_aimd aimd;
 	struct bwe_loss loss;
-	struct bwe_probe probe;
 	struct bwe_window acked;       /* by the peer's clock */
 	struct bwe_window sent_lately; /* kept while no feedback comes */
 	uint64_t goal_bps;
 	uint32_t rtt_us, feedback_rtt_us;
-	bool is_silent;     /* no feedback came, though much was sent */
-	bool is_unheard;    /* nor anything else */
 	uint64_t silent_us; /* when that was noticed */
-	uint16_t next_seq;
-	uint32_t held; /* entries of the ring that were sent */
-	/* Packets since the last feedback; the first of them. */
-	uint32_t unanswered;
-	uint64_t unanswered_us;
-	uint64_t heard_us; /* the last feedback */
+	uint64_t heard_us;  /* the last feedback */
 	/* Receiver's clock, unwrapped. */
 	int64_t reference_64ms;
 	bool has_reference;
@@ -79,6 +81,8 @@ struct bwe {
 	struct bwe_stats stats;
 	struct sent sent[BWE_HISTORY_PKTS];
 };
+
+static void settle(struct bwe *b);
 
 int bwe_create(struct bwe **out, const struct bwe_config *config)
 {
@@ -96,6 +100,7 @@ int bwe_create(struct bwe **out, const struct bwe_config *config)
 	b->probe_wait_us = PROBE_AFTER_US;
 	bwe_trend_init(&b->trend);
 	bwe_aimd_init(&b->aimd, config->start_bps, config->now_us);
+	settle(b);
 	*out = b;
 	return 0;
 }
@@ -150,7 +155,7 @@ static enum bwe_source source_of(const struct bwe *b)
 	return b->remb_us ? BWE_FROM_REMB : BWE_FROM_REPORTS;
 }
 
-uint64_t bwe_target_bps(const struct bwe *b)
+static uint64_t compute_target_bps(const struct bwe *b)
 {
 	switch (source_of(b)) {
 	case BWE_FROM_REMB:
@@ -162,6 +167,17 @@ uint64_t bwe_target_bps(const struct bwe *b)
 		break;
 	}
 	return (uint64_t)feedback_bps(b);
+}
+
+/* After whatever may have changed it. */
+static void settle(struct bwe *b)
+{
+	b->target_bps = compute_target_bps(b);
+}
+
+uint64_t bwe_target_bps(const struct bwe *b)
+{
+	return b->target_bps;
 }
 
 static uint32_t rtt_of(const struct bwe *b)
@@ -220,8 +236,10 @@ static void begin_probe(struct bwe *b, uint64_t now_us)
 
 	if (rate_bps > (double)b->goal_bps)
 		rate_bps = (double)b->goal_bps;
-	if (bwe_trend_usage(&b->trend) != BWE_NORMAL)
+	if (bwe_trend_usage(&b->trend) != BWE_NORMAL) {
 		bwe_trend_init(&b->trend); /* of another time */
+		settle(b);
+	}
 	bwe_probe_begin(&b->probe, rate_bps, now_us);
 	b->stats.probes++;
 }
@@ -258,6 +276,7 @@ static void judge_probe(struct bwe *b, uint64_t now_us)
 	b->probe_due_us = now_us;
 	bwe_aimd_raise(&b->aimd, bps, now_us);
 	bwe_loss_raise(&b->loss, bps);
+	settle(b);
 }
 
 /* --- Feedback -------------------------------------------------------------------------------- */
@@ -333,6 +352,7 @@ static void estimate(struct bwe *b, uint64_t now_us)
 		if (b->probe_due_us < now_us + PROBE_AFTER_US)
 			b->probe_due_us = now_us + PROBE_AFTER_US;
 	}
+	settle(b);
 	judge_probe(b, now_us);
 }
 
@@ -360,6 +380,7 @@ enum bwe_verdict bwe_on_feedback(struct bwe *b, const struct rtcp_feedback *fb, 
 	if (!is_known)
 		return BWE_UNKNOWN;
 	b->is_silent = b->is_unheard = false;
+	b->has_limit = true;
 	b->unanswered = 0;
 	b->heard_us = now_us;
 	b->stats.feedbacks++;
@@ -398,6 +419,7 @@ void bwe_on_remb(struct bwe *b, uint64_t bps, uint64_t now_us)
 
 	b->remb_us = now_us;
 	b->is_unheard = false;
+	b->has_limit = true;
 	if (!b->is_silent)
 		return;
 	sent_bps = answered_bps(b, now_us);
@@ -408,6 +430,7 @@ void bwe_on_remb(struct bwe *b, uint64_t bps, uint64_t now_us)
 		grope(b, now_us);
 	if (b->blind_bps < (double)bps)
 		b->blind_bps = clamped(b, (double)bps);
+	settle(b);
 	judge_probe(b, now_us);
 }
 
@@ -417,12 +440,14 @@ void bwe_on_report(struct bwe *b, uint8_t fraction_lost, uint64_t now_us)
 
 	b->is_unheard = false;
 	b->has_reports = true;
+	b->has_limit |= share > blind_high;
 	if (!b->is_silent)
 		return;
 	if (share > blind_high)
 		b->blind_bps = clamped(b, b->blind_bps * (1 - share / 2));
 	else if (share < blind_low && b->remb_us == 0)
 		grope(b, now_us);
+	settle(b);
 	judge_probe(b, now_us);
 }
 
@@ -477,6 +502,7 @@ void bwe_on_timeout(struct bwe *b, uint64_t now_us)
 		b->remb_us = 0;
 	if (now_us >= unheard_due_us(b))
 		b->is_unheard = true;
+	settle(b);
 	judge_probe(b, now_us);
 }
 
@@ -513,4 +539,5 @@ void bwe_stats(const struct bwe *b, struct bwe_stats *out)
 	    out->source == BWE_FROM_FEEDBACK ? (uint64_t)steady_bps(b) : bwe_target_bps(b);
 	out->rtt_us = b->rtt_us ? b->rtt_us : b->feedback_rtt_us;
 	out->loss_share = b->loss.share;
+	out->has_limit = b->has_limit;
 }

@@ -50,6 +50,7 @@ struct bwe_stats {
 	uint64_t steady_bps; /* the estimate, had no queue to drain */
 	uint64_t acked_bps;
 	double loss_share;
+	bool has_limit; /* else nothing came yet that could tell of one */
 	uint64_t feedbacks, packets_acked, packets_lost;
 	uint64_t probes, probes_measured;
 	uint64_t decreases;

@@ -23,6 +23,9 @@ enum {
 	PACKET_BYTES = 1200,          /* of what waits */
 	GOAL_PCT = CHOICE_UP_PCT + 5, /* of the next option's rate: probing goes so far */
 	AUDIO_SPAN_US = 1000000,
+	RESUME_PCT =
+	    CHOICE_RESUME_PCT + 5, /* of the cheapest option's rate, while video is paused */
+	CACHE_LINE_BYTES = 64,
 };
 
 struct adapt {
@@ -40,6 +43,12 @@ struct adapt {
 	uint64_t audio_us, audio_bytes;
 	uint32_t audio_bps;
 };
+
+void adapt_prefetch(const struct adapt *a)
+{
+	__builtin_prefetch(a->bwe);
+	__builtin_prefetch((const uint8_t *)a->bwe + CACHE_LINE_BYTES);
+}
 
 /* --- making ------------------------------------------------------------------------------ */
 
@@ -231,6 +240,12 @@ static uint64_t goal_bps(const struct viewer *v)
 		      choice_anew_bps(&v->adapt->choice, v->session->worker->now_us));
 }
 
+/* Of no video at all: what brings it back. */
+static uint64_t resume_bps(const struct viewer *v)
+{
+	return (uint64_t)v->branch->table->options[0].bitrate_bps * RESUME_PCT / 100;
+}
+
 static void follow(struct viewer *v, struct choice_pick pick)
 {
 	struct adapt *a = v->adapt;
@@ -279,11 +294,15 @@ static void choose(struct viewer *v)
 			       smaller(stats.steady_bps, v->branch->table->options[0].bitrate_bps));
 	if (stats.source == BWE_FROM_FEEDBACK)
 		available_bps += a->audio_bps;
+	/* Nor for want of knowledge: a viewer may have no way to tell. */
+	if (!stats.has_limit)
+		available_bps = larger(available_bps, v->branch->table->options[0].bitrate_bps +
+							  (uint64_t)a->audio_bps);
 	if (available_bps >= UINT32_MAX)
 		available_bps = UINT32_MAX - 1;
 	follow(v, choice_update(&a->choice, v->branch->table, (uint32_t)available_bps, a->audio_bps,
 				v->session->worker->now_us));
-	bwe_set_goal(a->bwe, goal_bps(v));
+	bwe_set_goal(a->bwe, a->pick.is_paused ? resume_bps(v) : goal_bps(v));
 }
 
 void adapt_on_wish(struct viewer *v)

@@ -16,6 +16,9 @@
 
 struct adapt;
 
+/** What a visit needs of it is asked of memory; a visit or two ahead. */
+void adapt_prefetch(const struct adapt *a);
+
 /** The viewer's stream has a table of layers. @return 0 or -ENOMEM */
 int adapt_open(struct viewer *v);
 /** NULL is allowed. */

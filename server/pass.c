@@ -8,6 +8,7 @@
 #include "server/adapt.h"
 #include "server/pass_inner.h"
 #include "server/start.h"
+#include "server/viewer_layers.h"
 
 enum {
 	VIEWERS_PER_CLOCK_READ = 4,
@@ -240,6 +241,23 @@ __attribute__((always_inline)) static inline void look_ahead(const struct branch
 	__builtin_prefetch(viewer_at(b, b->pass_at + AHEAD / 4)->session->transport->tx);
 }
 
+/* The same for what only viewers with a choice have. */
+__attribute__((always_inline)) static inline void look_ahead_layers(const struct branch *b)
+{
+	const struct viewer *v;
+
+	if (!b->table || b->pass_at + AHEAD / 2 >= b->viewer_count)
+		return;
+	v = viewer_at(b, b->pass_at + AHEAD / 2);
+	__builtin_prefetch(v->adapt);
+	__builtin_prefetch(v->layers);
+	if (v->layers)
+		__builtin_prefetch(&v->layers->numbering);
+	v = viewer_at(b, b->pass_at + AHEAD / 4);
+	if (v->adapt)
+		adapt_prefetch(v->adapt);
+}
+
 static enum pass_status visit_all(struct branch *b, uint64_t until_us)
 {
 	while (b->pass_at < b->viewer_count) {
@@ -248,6 +266,7 @@ static enum pass_status visit_all(struct branch *b, uint64_t until_us)
 		uint64_t sent_before = v->packets;
 
 		look_ahead(b);
+		look_ahead_layers(b);
 		if (!visit(v))
 			return PASS_BLOCKED;
 		if (v->packets != sent_before)

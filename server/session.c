@@ -577,6 +577,14 @@ struct worker_socket *session_socket(struct session *s)
 	return s->socket;
 }
 
+/* RTCP over the path in use, thousands a second, gives the transport nothing to do: what it waits for
+ * is only put off. */
+static bool may_have_news(struct session *s, const struct net_path *path)
+{
+	return !net_addr_is_equal(&path->remote, &s->transport->path.remote) ||
+	       lifetime_is_closed(&s->transport->life);
+}
+
 void session_on_datagram(struct session *s, const struct net_path *path, struct slab *slab)
 {
 	struct worker *w = s->worker;
@@ -613,7 +621,7 @@ void session_on_datagram(struct session *s, const struct net_path *path, struct 
 		break;
 	}
 	slab_put(w->pool, slab);
-	if (verdict == TRANSPORT_CONSUMED || verdict == TRANSPORT_RTCP)
+	if (verdict == TRANSPORT_CONSUMED || (verdict == TRANSPORT_RTCP && may_have_news(s, path)))
 		poll(s);
 }
 

@@ -115,13 +115,13 @@ static void wait_for_goal(struct viewer *v)
 void viewer_aim(struct viewer *v)
 {
 	struct viewer_layers *l = v->layers;
-	struct viewer_goal goal = {
-		.encoding = (uint8_t)branch_best_encoding(v->branch),
-		.target = VIEWER_TOP,
-	};
+	struct viewer_goal goal = l->wish;
 
-	if (l->is_chosen)
-		goal = l->wish;
+	if (!l->is_chosen)
+		goal = (struct viewer_goal){
+			.encoding = (uint8_t)branch_best_encoding(v->branch),
+			.target = VIEWER_TOP,
+		};
 	if (!goal.is_paused && !branch_is_live(v->branch, goal.encoding)) {
 		unsigned encoding = branch_live_encoding(v->branch, goal.encoding);
 

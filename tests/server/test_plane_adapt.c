@@ -173,6 +173,47 @@ Test(plane_adapt, feedback_that_never_comes_is_not_waited_for)
 	close_room(&r);
 }
 
+/* About 360 and 720 kbit/s: more than is assumed of a link before anything is known. */
+static const struct kit_layers_config large = {
+	.codec = CODEC_VP8, .encodings = 2, .spatial = 1, .temporal = 1, .payload_bytes = 560
+};
+
+Test(plane_adapt, who_cannot_tell_is_not_denied_the_cheapest)
+{
+	static const struct kit_peer_config telling_nothing = { .audio = true,
+								.video = true,
+								.rtx = true };
+	struct room r;
+
+	open_room(&r, &large, &telling_nothing, &wide);
+	run(&r, 5);
+	cr_expect_eq(KIT_SUM(r.p, layer_pauses), 0);
+	cr_expect_gt(r.decoder->pictures, 4 * PICTURES_PER_S);
+	close_room(&r);
+}
+
+Test(plane_adapt, video_that_was_paused_comes_back_with_the_rate)
+{
+	struct impair_profile tiny = narrow;
+	unsigned pictures, seconds = 0;
+	struct room r;
+
+	tiny.rate_kbps = 150;
+	open_room(&r, &large, &answering, &tiny);
+	run(&r, 1);
+	while (!r.viewer->layers->is_paused && seconds++ < 20)
+		run(&r, 1);
+	cr_assert(r.viewer->layers->is_paused);
+	kit_link_set(r.link, &wide);
+	for (seconds = 0; r.viewer->layers->is_paused && seconds < 60; seconds++)
+		run(&r, 1);
+	cr_expect_lt(seconds, 30);
+	pictures = r.decoder->pictures;
+	run(&r, 10);
+	cr_expect_gt(r.decoder->pictures, pictures + 8 * PICTURES_PER_S);
+	close_room(&r);
+}
+
 /* Does every packet of the video that came have this extension? -1: some have. */
 static int has_everywhere(const struct kit_peer *peer, enum ext_kind kind)
 {
