@@ -113,13 +113,27 @@ class Impair {
 		return impair;
 	}
 
-	async set(settings) {
-		for (const [name, value] of Object.entries(settings)) {
-			this.child.stdin.write(`${name} ${value}\n`);
-			const { value: answer } = await bounded(this.lines.next(), 30_000, `impair knows ${name}`);
-			if (answer !== "ok")
-				throw new Error(`impair: ${answer}`);
+	// One order; what was answered before the ok.
+	async order(line) {
+		this.child.stdin.write(`${line}\n`);
+		for (let answer = ""; ;) {
+			const { value } = await bounded(this.lines.next(), 30_000, `impair answers to ${line}`);
+			if (value === "ok")
+				return answer;
+			if (!value?.startsWith("{"))
+				throw new Error(`impair: ${value}`);
+			answer = value;
 		}
+	}
+
+	// With a ufrag: of that peer's link only.
+	async set(settings, ufrag) {
+		for (const [name, value] of Object.entries(settings))
+			await this.order(`${ufrag ? `for ${ufrag} ` : ""}${name} ${value}`);
+	}
+
+	async stats() {
+		return JSON.parse(await this.order("stats"));
 	}
 
 	async stop() {

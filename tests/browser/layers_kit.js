@@ -233,4 +233,4 @@ async function fiftySwitches(kind) {
 	return result;
 }
 
-module.exports = { fiftySwitches, simulcast, spatial };
+module.exports = { begin, fiftySwitches, seen, simulcast, spatial, watch };
