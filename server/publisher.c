@@ -255,6 +255,9 @@ void publisher_want_keyframe(struct publisher *p, unsigned encoding, uint32_t re
 
 void publisher_on_moved(struct publisher *p)
 {
+	for (unsigned i = 0; i < STREAM_LANES; i++)
+		if (p->sources[i].nack)
+			nack_reset(p->sources[i].nack);
 	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
 		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_MOVE, 1);
 }

@@ -22,7 +22,9 @@ int publisher_create(struct publisher **out, struct session *session);
 /** @return the feed it held, now the caller's; NULL when it held none */
 struct feed *publisher_destroy(struct publisher *p);
 
-/** It is reached over another path. What was lost meanwhile may be more than repair can bring. */
+/** It is reached over another path. What was lost meanwhile may be more than repair can bring, and would be
+ *  seconds late: viewers' browsers take such packets for a slower clock and hold back what follows. A new
+ *  key frame replaces it. */
 void publisher_on_moved(struct publisher *p);
 
 /** From now on this publisher feeds the stream; takes over `feed`. */

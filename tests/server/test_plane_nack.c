@@ -400,6 +400,33 @@ static void walk(const struct kit_peer_config *config, uint64_t seed, unsigned s
 	kit_plane_close(t.p);
 }
 
+/* Repairs of what was lost before the move was noticed would be seconds late. */
+Test(plane_nack, what_was_lost_while_a_publisher_moved_is_replaced_by_a_key_frame)
+{
+	struct pair t;
+	struct kit_rtp next;
+	unsigned plis;
+
+	open_pair(&t, &with_rtx);
+	for (unsigned i = 0; i < 100; i++)
+		next = take_packet(&t, false);
+	t.source->addr.port++;
+	plis = t.source->plis;
+	kit_plane_advance(t.p, 7000000);
+	kit_peer_send(t.source, &next, false);
+	kit_plane_advance(t.p, 1000000);
+	cr_expect_eq(t.viewer->packet_count, 2, "what follows does not wait");
+	cr_expect_eq(t.source->nack_count, 0);
+	cr_expect_gt(t.source->plis, plis);
+	/* From then on repair goes on as ever. */
+	take_packet(&t, false);
+	next = take_packet(&t, false);
+	kit_peer_send(t.source, &next, false);
+	kit_plane_advance(t.p, 30000);
+	cr_expect_eq(t.source->nack_count, 1);
+	kit_plane_close(t.p);
+}
+
 Test(plane_nack, no_index_is_sealed_twice_in_a_long_walk_with_rtx)
 {
 	walk(&with_rtx, 7, 100000);
