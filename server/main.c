@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "server/candidates.h"
 #include "server/directory.h"
+#include "server/doctor.h"
 #include "server/http.h"
 #include "server/listen.h"
 #include "server/log.h"
@@ -350,6 +351,37 @@ static int check(struct config *config)
 	return err ? EXIT_BAD_CONFIG : EXIT_SUCCESS;
 }
 
+/* Everything but the words that are its own goes to the configuration. */
+static int examine(int argc, char **argv)
+{
+	char error[CONFIG_ERROR_BYTES];
+	enum config_action action;
+	struct config *config;
+	static struct doctor doctor;
+	bool as_json = false;
+	int kept = 1;
+
+	for (int i = 2; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			as_json = true;
+		else
+			argv[kept++] = argv[i];
+	}
+	argv[kept] = NULL;
+	if (config_from_args(&config, &action, kept, argv, error))
+		doctor_say(&doctor, "configuration", DOCTOR_FAIL, "see sluice --help", "%s", error);
+	else if (config)
+		doctor_examine(&doctor, config);
+	else if (action == CONFIG_HELP)
+		config_print_help(stdout);
+	else
+		config_print_version(stdout);
+	config_destroy(config);
+	if (doctor.count)
+		doctor_print(&doctor, as_json, stdout);
+	return doctor_has_failed(&doctor) ? EXIT_CANNOT_START : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	struct relay relay = { .argc = argc, .argv = argv };
@@ -358,6 +390,8 @@ int main(int argc, char **argv)
 
 	keep_standard_streams();
 	signal(SIGPIPE, SIG_IGN);
+	if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+		return examine(argc, argv);
 	if (config_from_args(&relay.config, &action, argc, argv, error)) {
 		fprintf(stderr, "sluice: %s\n", error);
 		return EXIT_BAD_CONFIG;
