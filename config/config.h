@@ -136,8 +136,9 @@ struct config {
 	} srtp;
 	struct {
 		uint32_t port_min, port_max;
-		uint32_t inputs;
+		uint32_t inputs, outputs;
 		bool latch;
+		struct config_networks allow_out;
 	} rtp;
 	struct {
 		uint32_t threads; /* 0: half the CPUs, at least one */

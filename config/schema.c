@@ -118,6 +118,10 @@ static const struct config_key keys[] = {
 	  .help = "Last of them." },
 	{ "rtp.inputs", CONFIG_TYPE_COUNT, AT(rtp.inputs), "64", 0, 4096,
 	  .help = "Streams fed by plain RTP at a time." },
+	{ "rtp.outputs", CONFIG_TYPE_COUNT, AT(rtp.outputs), "64", 0, 4096,
+	  .help = "Targets that streams are sent to as plain RTP at a time." },
+	{ "rtp.allow_out", CONFIG_TYPE_NETWORKS, AT(rtp.allow_out),
+	  .help = "Addresses that plain RTP may be sent to; none: none." },
 	{ "rtp.latch", CONFIG_TYPE_BOOL, AT(rtp.latch), "false",
 	  .help =
 	      "Where nothing says from which address plain RTP comes, take it from the first that "

@@ -5,7 +5,7 @@
 
 #include "server/problem.h"
 
-enum { JSON_MAX_BYTES = 4096 }; /* of the requests of WHEP's extensions */
+enum { JSON_MAX_BYTES = 4096 }; /* of requests that are JSON alone */
 
 static const char problem_type[] = "application/problem+json";
 
@@ -86,6 +86,8 @@ size_t http_body_max(const struct config *c, enum http_route_kind route, enum ht
 		return c->limits.sdp_bytes;
 	if (method == HTTP_POST && route == HTTP_ROUTE_RTP_IN)
 		return c->limits.sdp_bytes;
+	if (method == HTTP_POST && route == HTTP_ROUTE_RTP_OUTS)
+		return JSON_MAX_BYTES;
 	if (method == HTTP_PATCH && route == HTTP_ROUTE_SESSION)
 		return c->limits.sdpfrag_bytes;
 	if (method == HTTP_POST &&

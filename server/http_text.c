@@ -110,10 +110,18 @@ static struct http_route api_session_route(const char *number)
 
 static struct http_route api_stream_route(const char *name)
 {
+	static const char out[] = "/rtp-out/";
 	struct http_route r = { .kind = HTTP_ROUTE_NONE };
+	size_t len = strspn(name, name_chars);
 
 	if (take_name(r.name, name, name_chars, "/rtp-in"))
 		r.kind = HTTP_ROUTE_RTP_IN;
+	else if (take_name(r.name, name, name_chars, "/rtp-out"))
+		r.kind = HTTP_ROUTE_RTP_OUTS;
+	else if (strncmp(name + len, out, strlen(out)) == 0 &&
+		 take_number(&r.number, name + len + strlen(out)) &&
+		 take_name(r.name, name, name_chars, name + len))
+		r.kind = HTTP_ROUTE_RTP_OUT;
 	return r;
 }
 
@@ -183,6 +191,8 @@ const char *http_route_name(enum http_route_kind kind)
 		[HTTP_ROUTE_API_SESSIONS] = "api_sessions",
 		[HTTP_ROUTE_API_SESSION] = "api_session",
 		[HTTP_ROUTE_RTP_IN] = "rtp_in",
+		[HTTP_ROUTE_RTP_OUTS] = "rtp_outs",
+		[HTTP_ROUTE_RTP_OUT] = "rtp_out",
 		[HTTP_ROUTE_METRICS] = "metrics",
 		[HTTP_ROUTE_HEALTHZ] = "healthz",
 		[HTTP_ROUTE_READYZ] = "readyz",

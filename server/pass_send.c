@@ -8,6 +8,7 @@
 #include "media/rtx.h"
 #include "server/adapt.h"
 #include "server/pass_inner.h"
+#include "server/plain.h"
 
 enum {
 	BATCH_JOBS = 64,
@@ -68,16 +69,36 @@ static size_t copy_header(struct templates *t, const struct slab *slab, uint8_t 
 	return bytes;
 }
 
-/* A place in the arena; sends what is there when it is full. @return NULL: blocked */
-static uint8_t *take_room(struct viewer *v, struct worker_socket *socket, size_t len)
+/* How a track's packets reach the viewer. */
+struct way {
+	struct worker_socket *socket; /* NULL: not, just now */
+	const struct net_path *path;
+	struct seal_tx *tx;
+};
+
+static struct way find_way(struct viewer *v, const struct viewer_track *t)
 {
+	struct session *s = v->session;
+	struct way way = { .path = &s->transport->path, .tx = s->transport->tx };
+
+	if (s->plain)
+		way.socket = plain_route(s, (unsigned)(t - v->tracks), &way.path, &way.tx);
+	else
+		way.socket = session_socket(s);
+	return way;
+}
+
+/* A place in the arena; sends what is there when it is full. @return NULL: blocked */
+static uint8_t *take_room(struct viewer *v, const struct way *way, size_t len)
+{
+	struct worker_socket *socket = way->socket;
 	struct session *s = v->session;
 	uint8_t *place = NULL;
 
 	if (!socket->is_blocked)
-		place = egress_append(socket->egress, &s->transport->path, len, s->slot);
+		place = egress_append(socket->egress, way->path, len, s->slot);
 	if (!place && !socket->is_blocked && worker_flush(s->worker, socket))
-		place = egress_append(socket->egress, &s->transport->path, len, s->slot);
+		place = egress_append(socket->egress, way->path, len, s->slot);
 	return place;
 }
 
@@ -157,14 +178,14 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 {
 	struct worker *w = v->session->worker;
 	struct pass_batch *batch = w->batch;
-	struct worker_socket *socket = session_socket(v->session);
+	struct way way = find_way(v, t);
 	const struct media_packet *p = packet_of_const(slab);
 	uint64_t number = place ? place->number : resend_number(&t->resend, p->index);
 	uint32_t timestamp = timestamp_of(v, t, p, place);
 	struct seal_job *job;
 	uint8_t *header, *lead;
 
-	if (!socket)
+	if (!way.socket)
 		return true; /* no way to it just now: as if lost on the wire */
 	if (batch->count >= BATCH_JOBS)
 		pass_finish(w);
@@ -173,7 +194,7 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 	header = batch->headers[batch->count];
 	lead = batch->leads[batch->count];
 	*job = (struct seal_job){
-		.tx = v->session->transport->tx,
+		.tx = way.tx,
 		.index = number,
 		.header = header,
 		.lead = lead,
@@ -190,7 +211,7 @@ bool pass_queue(struct viewer *v, struct viewer_track *t, struct slab *slab,
 								     lead + job->lead_bytes));
 	else if (p->codec == CODEC_RED && !packet_has(p, PACKET_PADDING_ONLY))
 		job->lead_bytes = (uint16_t)shape_red(&t->templates->mapping, job, lead);
-	job->out = take_room(v, socket, datagram_bytes(job));
+	job->out = take_room(v, &way, datagram_bytes(job));
 	if (!job->out)
 		return false;
 	if (batch->count == 0 && job != &batch->jobs[0])
@@ -249,26 +270,26 @@ bool pass_pad(struct viewer *v)
 {
 	static const uint8_t padding[UINT8_MAX] = { [UINT8_MAX - 1] = UINT8_MAX };
 	struct viewer_track *t = &v->tracks[MEDIA_VIDEO];
-	struct worker_socket *socket = session_socket(v->session);
+	struct way way = find_way(v, t);
 	struct pass_batch *batch = v->session->worker->batch;
 	struct seal_job *job = &batch->jobs[0];
 	struct slab *slab = any_video(v);
 	uint8_t *header = batch->headers[0];
 	size_t bytes;
 
-	if (!slab || !socket ||
+	if (!slab || !way.socket ||
 	    !mapping_has_rtx(&t->templates->mapping, packet_of_const(slab)->codec))
 		return false;
 	pass_finish(v->session->worker);
 	*job = (struct seal_job){
-		.tx = v->session->transport->tx,
+		.tx = way.tx,
 		.header = header,
 		.payload = padding,
 		.header_bytes = (uint16_t)copy_header(t->templates, slab, header),
 		.payload_bytes = sizeof(padding),
 	};
 	bytes = datagram_bytes(job);
-	job->out = take_room(v, socket, bytes);
+	job->out = take_room(v, &way, bytes);
 	if (!job->out)
 		return false;
 	job->index = resend_next_rtx(&t->resend);

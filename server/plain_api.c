@@ -11,7 +11,8 @@ static const char object_type[] = "application/json";
 
 bool plain_api_is_route(enum http_route_kind kind)
 {
-	return kind == HTTP_ROUTE_RTP_IN;
+	return kind == HTTP_ROUTE_RTP_IN || kind == HTTP_ROUTE_RTP_OUTS ||
+	       kind == HTTP_ROUTE_RTP_OUT;
 }
 
 static bool is_type(const struct http_request *req, const char *type)
@@ -19,24 +20,45 @@ static bool is_type(const struct http_request *req, const char *type)
 	return req->content_type && http_is_type(req->content_type, type);
 }
 
-bool plain_api_admit(const struct http_request *req, struct http_reply *reply)
+static const char *methods_of(enum http_route_kind kind)
+{
+	return kind == HTTP_ROUTE_RTP_IN     ? "DELETE, GET, HEAD, POST"
+	       : kind == HTTP_ROUTE_RTP_OUTS ? "GET, HEAD, POST"
+					     : "DELETE, GET, HEAD";
+}
+
+static bool has_method(const struct http_request *req)
 {
 	switch (req->method) {
 	case HTTP_GET:
 	case HTTP_HEAD:
-	case HTTP_DELETE:
 		return true;
+	case HTTP_DELETE:
+		return req->route.kind != HTTP_ROUTE_RTP_OUTS;
 	case HTTP_POST:
-		if (is_type(req, sdp_type) || is_type(req, object_type))
-			return true;
-		http_reply_field(reply, "Accept-Post", "%s, %s", sdp_type, object_type);
-		http_reply_problem(reply, 415,
-				   "The body must be application/sdp or application/json.");
-		return false;
+		return req->route.kind != HTTP_ROUTE_RTP_OUT;
 	default:
-		http_reply_not_allowed(reply, "DELETE, GET, HEAD, POST");
 		return false;
 	}
+}
+
+bool plain_api_admit(const struct http_request *req, struct http_reply *reply)
+{
+	bool takes_sdp = req->route.kind == HTTP_ROUTE_RTP_IN;
+
+	if (!has_method(req)) {
+		http_reply_not_allowed(reply, methods_of(req->route.kind));
+		return false;
+	}
+	if (req->method != HTTP_POST || is_type(req, object_type) ||
+	    (takes_sdp && is_type(req, sdp_type)))
+		return true;
+	http_reply_field(reply, "Accept-Post", "%s%s", takes_sdp ? "application/sdp, " : "",
+			 object_type);
+	http_reply_problem(reply, 415,
+			   takes_sdp ? "The body must be application/sdp or application/json."
+				     : "The body must be application/json.");
+	return false;
 }
 
 /* @return false: it is there, but no text */
@@ -51,19 +73,47 @@ static bool take_text(const json_t *json, const char *name, const char **out, si
 	return *out && strlen(*out) == *len;
 }
 
+static bool take_port(const json_t *json, const char *name, uint16_t *out)
+{
+	const json_t *value = json_object_get(json, name);
+
+	if (!value || json_is_null(value))
+		return true;
+	if (!json_is_integer(value) || json_integer_value(value) < 1 ||
+	    json_integer_value(value) > UINT16_MAX)
+		return false;
+	*out = (uint16_t)json_integer_value(value);
+	return true;
+}
+
+static bool take_bool(const json_t *json, const char *name, bool *out)
+{
+	const json_t *value = json_object_get(json, name);
+
+	*out = json_is_true(value);
+	return !value || json_is_null(value) || json_is_boolean(value);
+}
+
+static json_t *read_json(const char *body, size_t len, char reason[REGISTRY_REASON_BYTES])
+{
+	json_error_t error;
+	json_t *json = json_loadb(body ? body : "", len, JSON_REJECT_DUPLICATES, &error);
+
+	if (!json)
+		snprintf(reason, REGISTRY_REASON_BYTES, "The body is not JSON: %s (line %d).",
+			 error.text, error.line);
+	return json;
+}
+
 bool plain_api_read_input(const char *body, size_t len, json_t **json, struct registry_input *out,
 			  char reason[REGISTRY_REASON_BYTES])
 {
-	json_error_t error;
 	size_t source_bytes;
 
 	*out = (struct registry_input){ .sdp = NULL };
-	*json = json_loadb(body ? body : "", len, JSON_REJECT_DUPLICATES, &error);
-	if (!*json) {
-		snprintf(reason, REGISTRY_REASON_BYTES, "The body is not JSON: %s (line %d).",
-			 error.text, error.line);
+	*json = read_json(body, len, reason);
+	if (!*json)
 		return false;
-	}
 	if (json_is_object(*json) && take_text(*json, "sdp", &out->sdp, &out->sdp_bytes) &&
 	    out->sdp && take_text(*json, "source", &out->source, &source_bytes))
 		return true;
@@ -73,14 +123,47 @@ bool plain_api_read_input(const char *body, size_t len, json_t **json, struct re
 	return false;
 }
 
+bool plain_api_read_output(const char *body, size_t len, json_t **json, struct registry_output *out,
+			   char reason[REGISTRY_REASON_BYTES])
+{
+	size_t address_bytes;
+
+	*out = (struct registry_output){ .address = NULL };
+	*json = read_json(body, len, reason);
+	if (!*json)
+		return false;
+	if (json_is_object(*json) && take_text(*json, "address", &out->address, &address_bytes) &&
+	    out->address && take_port(*json, "audio", &out->audio) &&
+	    take_port(*json, "video", &out->video) && take_bool(*json, "rtcp_mux", &out->rtcp_mux))
+		return true;
+	snprintf(reason, REGISTRY_REASON_BYTES,
+		 "The body must be an object of address (the target's IP address), audio, video "
+		 "(ports of 1 to 65535) and rtcp_mux (true or false).");
+	return false;
+}
+
 static void refuse(const struct registry_reply *from, struct http_reply *reply)
 {
 	unsigned status = problem_status(from->status);
 
-	if (status == 503)
-		http_reply_field(reply, "Retry-After", "%u",
-				 from->retry_after_s ? from->retry_after_s : BUSY_RETRY_S);
+	unsigned retry_after_s = from->retry_after_s;
+
+	if (status == 503 && retry_after_s == 0)
+		retry_after_s = BUSY_RETRY_S;
+	if (retry_after_s)
+		http_reply_field(reply, "Retry-After", "%u", retry_after_s);
 	http_reply_problem(reply, status, from->reason[0] ? from->reason : problem_title(status));
+}
+
+/* Takes the body of the answer. */
+static void created(struct registry_reply *answer, struct http_reply *reply)
+{
+	http_reply_field(reply, "Cache-Control", "no-store");
+	reply->status = 201;
+	reply->type = sdp_type;
+	reply->body = answer->body;
+	reply->body_bytes = answer->body_bytes;
+	answer->body = NULL;
 }
 
 static void post_input(struct http_context *ctx, const struct http_request *req,
@@ -98,34 +181,77 @@ static void post_input(struct http_context *ctx, const struct http_request *req,
 		refuse(&answer, reply);
 	} else {
 		http_reply_field(reply, "Location", "/api/streams/%s/rtp-in", req->route.name);
-		http_reply_field(reply, "Cache-Control", "no-store");
-		reply->status = 201;
-		reply->type = sdp_type;
-		reply->body = answer.body;
-		reply->body_bytes = answer.body_bytes;
-		answer.body = NULL;
+		created(&answer, reply);
 	}
 	free(answer.body);
+}
+
+static void post_output(struct http_context *ctx, const struct http_request *req,
+			struct http_reply *reply)
+{
+	struct registry_reply answer = { .status = REGISTRY_UNPARSABLE };
+	struct registry_output ask;
+	json_t *json = NULL;
+
+	if (plain_api_read_output(req->body, req->body_bytes, &json, &ask, answer.reason))
+		registry_open_output(ctx->registry, req->route.name, &ask, &answer);
+	json_decref(json);
+	if (answer.status != REGISTRY_OK) {
+		refuse(&answer, reply);
+	} else {
+		http_reply_field(reply, "Location", "/api/streams/%s/rtp-out/%llu", req->route.name,
+				 (unsigned long long)answer.number);
+		created(&answer, reply);
+	}
+	free(answer.body);
+}
+
+static json_t *show(struct http_context *ctx, const struct http_route *route)
+{
+	switch (route->kind) {
+	case HTTP_ROUTE_RTP_OUTS:
+		return registry_outputs_json(ctx->registry, route->name);
+	case HTTP_ROUTE_RTP_OUT:
+		return registry_output_json(ctx->registry, route->name, route->number);
+	default:
+		return registry_input_json(ctx->registry, route->name);
+	}
+}
+
+static bool end(struct http_context *ctx, const struct http_route *route)
+{
+	enum registry_status status =
+	    route->kind == HTTP_ROUTE_RTP_IN
+		? registry_close_input(ctx->registry, route->name)
+		: registry_close_output(ctx->registry, route->name, route->number);
+
+	return status == REGISTRY_OK;
 }
 
 void plain_api_handle(struct http_context *ctx, const struct http_request *req,
 		      struct http_reply *reply)
 {
+	bool is_input = req->route.kind == HTTP_ROUTE_RTP_IN;
 	json_t *json = NULL;
 
-	if (req->method == HTTP_POST) {
+	if (req->method == HTTP_POST && is_input) {
 		post_input(ctx, req, reply);
 		return;
 	}
-	if (req->method == HTTP_DELETE &&
-	    registry_close_input(ctx->registry, req->route.name) == REGISTRY_OK) {
+	if (req->method == HTTP_POST) {
+		post_output(ctx, req, reply);
+		return;
+	}
+	if (req->method == HTTP_DELETE && end(ctx, &req->route)) {
 		reply->status = 200;
 		return;
 	}
 	if (req->method != HTTP_DELETE)
-		json = registry_input_json(ctx->registry, req->route.name);
+		json = show(ctx, &req->route);
 	if (json)
 		http_reply_json(reply, json);
 	else
-		http_reply_problem(reply, 404, "No plain RTP feeds this stream.");
+		http_reply_problem(reply, 404,
+				   is_input ? "No plain RTP feeds this stream."
+					    : "The stream is not sent there.");
 }

@@ -1,4 +1,4 @@
-/* server/plain_api.h - the routes that have plain RTP feed a stream.
+/* server/plain_api.h - the routes of plain RTP: what feeds a stream, and where it is sent.
  *
  * Thread: control only.
  */
@@ -19,5 +19,10 @@ void plain_api_handle(struct http_context *ctx, const struct http_request *req,
  *  @return false: one line is in `reason` */
 bool plain_api_read_input(const char *body, size_t len, json_t **json, struct registry_input *out,
 			  char reason[REGISTRY_REASON_BYTES]);
+
+/** A body of JSON: {"address": IP, "audio": port, "video": port, "rtcp_mux": bool}. `*json` holds the
+ *  text, the caller's reference. @return false: one line is in `reason` */
+bool plain_api_read_output(const char *body, size_t len, json_t **json, struct registry_output *out,
+			   char reason[REGISTRY_REASON_BYTES]);
 
 #endif

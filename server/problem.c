@@ -78,6 +78,7 @@ unsigned problem_status(enum registry_status status)
 		[REGISTRY_FULL] = 503,
 		[REGISTRY_DRAINING] = 503,
 		[REGISTRY_NOT_FOUND] = 404,
+		[REGISTRY_FORBIDDEN] = 403,
 		[REGISTRY_TAKEN] = 409,
 		[REGISTRY_STALE] = 412,
 		[REGISTRY_TAG_MISSING] = 428,

@@ -25,6 +25,7 @@ enum registry_status {
 	REGISTRY_DRAINING,        /* 503 */
 	REGISTRY_NOT_FOUND,       /* 404 */
 	REGISTRY_STALE,           /* 412: If-Match names another ICE session */
+	REGISTRY_FORBIDDEN,       /* 403: the configuration does not allow it */
 	REGISTRY_TAKEN,           /* 409: somebody else has it */
 	REGISTRY_TAG_MISSING,     /* 428: strict mode only */
 };
@@ -87,6 +88,24 @@ void registry_open_input(struct registry *r, const char *stream, const struct re
 enum registry_status registry_close_input(struct registry *r, const char *stream);
 /** NULL: there is none. */
 json_t *registry_input_json(struct registry *r, const char *stream);
+
+/* Where a stream is to be sent as plain RTP. */
+struct registry_output {
+	const char *address; /* IP */
+	uint16_t audio,
+	    video;     /* ports, RTCP one above; 0: not that kind. One for both: they share it */
+	bool rtcp_mux; /* RTCP on RTP's port */
+};
+
+/** Send the stream there from now on. The reply has an SDP for whoever receives it, and the number. */
+void registry_open_output(struct registry *r, const char *stream, const struct registry_output *ask,
+			  struct registry_reply *reply);
+/** @return REGISTRY_OK or REGISTRY_NOT_FOUND */
+enum registry_status registry_close_output(struct registry *r, const char *stream, uint64_t number);
+/** One; NULL: there is none. */
+json_t *registry_output_json(struct registry *r, const char *stream, uint64_t number);
+/** All of a stream; an empty list when it has none. */
+json_t *registry_outputs_json(struct registry *r, const char *stream);
 
 /** Have `on_settled` called once for each session that was answered REGISTRY_OK: when it is no
  *  longer half open, because it connected or because it ended. NULL: none. */

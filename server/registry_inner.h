@@ -188,6 +188,12 @@ bool registry_plain_open(struct registry *r, struct plain_setup *setup,
 bool registry_plain_serve(struct registry *r, struct stream_entry *e, struct plan *p);
 /** As in the list of sessions, with its ports. */
 json_t *registry_plain_json(const struct registry *r, struct plan *p);
+/** The description of what leaves or arrives, into the reply. @return false without memory */
+bool registry_plain_describe(const struct plan *p, const struct net_addr *at, const char *direction,
+			     const struct negotiated_codec *const codecs[NEGOTIATED_KINDS],
+			     struct registry_reply *reply);
+/** Random, not 0. */
+uint32_t registry_draw_ssrc(void);
 /** It ended since nothing came any more: wait on the same ports again. */
 void registry_renew_input(struct registry *r, const struct plan *ended);
 

@@ -1,6 +1,7 @@
 /* server/registry_json.c - the registry as the API shows it. */
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/addr.h"
 #include "server/registry_inner.h"
@@ -174,6 +175,29 @@ json_t *registry_input_json(struct registry *r, const char *stream)
 	struct plan *p = registry_plain_input(r, stream);
 
 	return p ? registry_plain_json(r, p) : NULL;
+}
+
+static bool is_output(const struct plan *p, const char *stream)
+{
+	return p->plain && p->role == PLAN_VIEWER && !p->is_over &&
+	       strcmp(p->stream->name, stream) == 0;
+}
+
+json_t *registry_output_json(struct registry *r, const char *stream, uint64_t wanted)
+{
+	struct plan *p = registry_plan_by_number(r, wanted);
+
+	return p && is_output(p, stream) ? registry_plain_json(r, p) : NULL;
+}
+
+json_t *registry_outputs_json(struct registry *r, const char *stream)
+{
+	json_t *list = json_array();
+
+	for (struct plan *p = r->oldest; p; p = p->newer)
+		if (is_output(p, stream))
+			json_array_append_new(list, registry_plain_json(r, p));
+	return list;
 }
 
 json_t *registry_sessions(struct registry *r)

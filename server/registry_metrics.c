@@ -277,7 +277,7 @@ static void registry_own(const struct registry *r, struct text *out)
 	text_printf(out, "sluice_event_streams %u\n", r->event_streams);
 	head(out, "sluice_events_sent_total", "counter", "Events that event streams delivered.");
 	text_printf(out, "sluice_events_sent_total %llu\n", (unsigned long long)r->events_sent);
-	head(out, "sluice_plain_rtp", "gauge", "Streams fed by plain RTP.");
+	head(out, "sluice_plain_rtp", "gauge", "Streams fed by plain RTP, and targets of it.");
 	text_printf(out, "sluice_plain_rtp %u\n", plain_setup_live());
 	head(out, "sluice_transports", "gauge", "Transports in memory.");
 	text_printf(out, "sluice_transports %u\n", transports.transports);

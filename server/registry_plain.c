@@ -111,19 +111,19 @@ struct net_addr registry_plain_bind(const struct registry *r, bool v4)
 }
 
 /* What a sender is told to send to. */
-static struct sdp_address advertised(const struct registry *r, const struct net_addr *bind,
-				     const struct net_addr *peer)
+static struct net_addr advertised(const struct registry *r, const struct net_addr *bind,
+				  const struct net_addr *peer)
 {
 	uint8_t family = net_addr_is_v4(bind) ? 4 : 6;
 
 	if (!net_addr_is_any(bind))
-		return sdp_of(bind);
+		return *bind;
 	if (net_addr_is_loopback(peer))
-		return sdp_of(peer);
+		return *peer;
 	for (size_t i = 0; i < r->candidates.count; i++)
 		if (r->candidates.items[i].family == family)
-			return r->candidates.items[i];
-	return sdp_of(bind);
+			return addr_of(&r->candidates.items[i]);
+	return *bind;
 }
 
 /* --- the plan ---------------------------------------------------------------------------- */
@@ -213,28 +213,39 @@ static struct plan *create_input(const struct negotiated *n, const struct plain_
 	return NULL;
 }
 
-static bool write_input(const struct registry *r, const struct plan *p, const char *direction,
-			struct registry_reply *reply)
+bool registry_plain_describe(const struct plan *p, const struct net_addr *at, const char *direction,
+			     const struct negotiated_codec *const codecs[NEGOTIATED_KINDS],
+			     struct registry_reply *reply)
 {
-	const struct plain_setup *setup = p->plain;
 	struct plain_text text = {
 		.name = p->stream->name,
 		.session_id = random_u64() >> 2,
-		.address = advertised(r, &setup->bind, &setup->legs[0].source),
+		.address = sdp_of(at),
 		.direction = direction,
-		.terms = &setup->terms,
+		.terms = &p->plain->terms,
 	};
 	int len;
 
-	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
-		if (p->negotiated->media[kind].is_accepted)
-			text.codecs[kind] = &p->negotiated->media[kind].codecs[0];
+	memcpy(text.codecs, codecs, sizeof(text.codecs));
 	reply->body = malloc(PLAIN_MAX_BYTES);
 	len = reply->body ? plain_write(&text, reply->body, PLAIN_MAX_BYTES) : -ENOMEM;
 	if (len < 0)
 		return false;
 	reply->body_bytes = (size_t)len;
 	return true;
+}
+
+static bool write_input(const struct registry *r, const struct plan *p,
+			struct registry_reply *reply)
+{
+	const struct plain_setup *setup = p->plain;
+	const struct negotiated_codec *codecs[NEGOTIATED_KINDS] = { NULL };
+	struct net_addr at = advertised(r, &setup->bind, &setup->legs[0].source);
+
+	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++)
+		if (p->negotiated->media[kind].is_accepted)
+			codecs[kind] = &p->negotiated->media[kind].codecs[0];
+	return registry_plain_describe(p, &at, "recvonly", codecs, reply);
 }
 
 static void serve_input(struct registry *r, const char *stream, const struct negotiated *n,
@@ -257,7 +268,7 @@ static void serve_input(struct registry *r, const char *stream, const struct neg
 		plan_unref(p);
 	} else {
 		reply->number = p->number;
-		if (write_input(r, p, "recvonly", reply))
+		if (write_input(r, p, reply))
 			return;
 		registry_close_plan(r, p, TRANSPORT_CLOSED_NO_MEMORY);
 	}

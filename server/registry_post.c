@@ -244,7 +244,7 @@ out:
 
 /* --- viewers ----------------------------------------------------------------------------- */
 
-static uint32_t draw_ssrc(void)
+uint32_t registry_draw_ssrc(void)
 {
 	uint32_t ssrc = (uint32_t)random_u64();
 
@@ -276,8 +276,8 @@ static void egress_policy(struct answer_policy *policy, const struct stream_entr
 	for (unsigned kind = 0; kind < STREAM_TRACKS; kind++) {
 		/* SSRCs are signalled: a mid in each packet would only cost bytes. */
 		policy->extensions[kind] &= ~(1u << EXT_MID);
-		policy->ssrc[kind] = draw_ssrc();
-		policy->rtx_ssrc[kind] = draw_ssrc();
+		policy->ssrc[kind] = registry_draw_ssrc();
+		policy->rtx_ssrc[kind] = registry_draw_ssrc();
 		if (e && e->publisher)
 			allow_codecs(policy, e, (enum media_kind)kind);
 	}

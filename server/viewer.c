@@ -155,6 +155,10 @@ static void report(struct viewer *v)
 		viewer_tell_layer(v);
 	session_measure(v->session);
 	viewer_send_reports(v);
+	/* Whoever reads at the target may have come just now, and cannot ask. */
+	if (v->session->plain && !v->asks && v->tracks[MEDIA_VIDEO].templates)
+		branch_want_keyframe(v->branch, v->layers ? v->layers->encoding : 0,
+				     PUBLISHER_KEYFRAME_VIEWER);
 	v->reports++;
 	v->report_due_us =
 	    now_us + (v->reports < EARLY_REPORTS ? EARLY_INTERVAL_US : REPORT_INTERVAL_US);

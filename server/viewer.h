@@ -46,6 +46,7 @@ struct viewer {
 	struct viewer_track tracks[STREAM_TRACKS];
 	struct choice_wish wish;
 	uint64_t joined_us;
+	bool asks;         /* it has sent feedback: it asks for what it needs */
 	uint8_t waits_for; /* an encoding's key frame, or VIEWER_NO_KEYFRAME */
 	uint64_t report_due_us;
 	uint32_t reports; /* sent so far */
@@ -77,8 +78,8 @@ void viewer_on_due(struct viewer *v);
  *  before it asks for a key frame. */
 void viewer_on_moved(struct viewer *v);
 
-/** One compound packet: a sender report for each track that has a clock, and the name that binds
- *  them together. */
+/** A sender report for each track that has a clock, and the name that binds them together: one
+ *  compound packet, or of plain RTP one for each leg. */
 void viewer_send_reports(struct viewer *v);
 
 /** Say goodbye to the peer: BYE for all sources. */

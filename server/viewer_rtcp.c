@@ -6,12 +6,14 @@
 #include "media/rtcp.h"
 #include "server/adapt.h"
 #include "server/pass.h"
+#include "server/plain.h"
 #include "server/publisher.h"
 #include "server/viewer_layers.h"
 
 enum {
 	RTCP_BYTES = 600,
 	ROUND_TRIP_RISE_DIVISOR = 16,
+	ALL_KINDS = 1 << MEDIA_AUDIO | 1 << MEDIA_VIDEO,
 	NACKS_PER_PACKET = 256, /* numbers of one RTCP packet that are looked at */
 };
 
@@ -26,58 +28,64 @@ static uint64_t wall_ntp(void)
 	return clock_ntp_of_unix_us((uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
 }
 
-static void send_rtcp(struct viewer *v, struct rtcp_writer *w)
+static void send_rtcp(struct viewer *v, unsigned kinds, struct rtcp_writer *w)
 {
-	struct session *s = v->session;
-	int len = seal_rtcp(s->worker->engine, s->transport->tx, w->out, w->len_bytes,
-			    RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
-
-	if (len > 0)
-		worker_send(s->worker, &s->transport->path, w->out, (size_t)len, s->slot);
+	session_send_rtcp(v->session, kinds, w->out, w->len_bytes,
+			  RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES);
 }
 
-/* One compound packet: a sender report for each track that has a clock, and the name that binds
- * them together. */
-void viewer_send_reports(struct viewer *v)
+/* Tracks of other kinds are on a leg of their own. @return an SSRC of those that are not */
+static uint32_t write_reports(struct viewer *v, unsigned kinds, struct rtcp_writer *w)
 {
-	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
-	uint64_t now_us = v->session->worker->now_us;
 	uint64_t ntp = wall_ntp();
-	struct rtcp_dlrr answers[REFERENCE_TIMES];
 	uint32_t ssrc = 0;
-	struct rtcp_writer w;
-	size_t n;
 
-	rtcp_writer_init(&w, bytes, RTCP_BYTES);
 	for (unsigned i = 0; i < STREAM_TRACKS; i++) {
 		const struct viewer_track *t = &v->tracks[i];
 		const struct clock_anchor *anchor = &v->branch->anchors[i];
 		struct rtcp_sender_info info;
 		uint32_t rtp;
 
+		if (!(kinds >> i & 1))
+			continue;
 		if (t->templates)
 			ssrc = t->ssrc;
 		if (!t->is_started || anchor->clock_hz == 0)
 			continue;
-		rtp = clock_anchor_rtp(anchor, now_us);
+		rtp = clock_anchor_rtp(anchor, v->session->worker->now_us);
 		if (i == MEDIA_VIDEO && v->layers)
 			rtp += v->layers->numbering.shift.timestamp;
 		reports_tx_sender_info(&t->sent, ntp, rtp, &info);
-		rtcp_write_sr(&w, t->ssrc, &info, NULL, 0);
-		rtcp_write_sdes_cname(&w, t->ssrc, v->branch->stream->name,
+		rtcp_write_sr(w, t->ssrc, &info, NULL, 0);
+		rtcp_write_sdes_cname(w, t->ssrc, v->branch->stream->name,
 				      strlen(v->branch->stream->name));
 	}
-	n = reference_times_take(&v->reference_times, now_us, answers);
+	return ssrc;
+}
+
+/* One compound packet a leg: a sender report for each track that has a clock, and the name that binds
+ * them together. */
+static void send_reports(struct viewer *v, unsigned kinds)
+{
+	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
+	struct rtcp_dlrr answers[REFERENCE_TIMES];
+	struct rtcp_writer w;
+	uint32_t ssrc;
+	size_t n;
+
+	rtcp_writer_init(&w, bytes, RTCP_BYTES);
+	ssrc = write_reports(v, kinds, &w);
+	n = reference_times_take(&v->reference_times, v->session->worker->now_us, answers);
 	if (n > 0 && w.len_bytes == 0)
 		rtcp_write_rr(&w, ssrc, NULL,
 			      0); /* the publisher told no clock: no sender report */
 	if (n > 0)
 		rtcp_write_xr_dlrr(&w, ssrc, answers, n);
 	if (w.len_bytes)
-		send_rtcp(v, &w);
+		send_rtcp(v, kinds, &w);
 }
 
-void viewer_say_bye(struct viewer *v)
+static void say_bye(struct viewer *v, unsigned kinds)
 {
 	uint8_t bytes[RTCP_BYTES + SEAL_RTCP_MAX_EXTRA_BYTES];
 	uint32_t ssrcs[STREAM_TRACKS];
@@ -85,7 +93,7 @@ void viewer_say_bye(struct viewer *v)
 	size_t n = 0;
 
 	for (unsigned i = 0; i < STREAM_TRACKS; i++)
-		if (v->tracks[i].templates)
+		if (kinds >> i & 1 && v->tracks[i].templates)
 			ssrcs[n++] = v->tracks[i].ssrc;
 	if (n == 0)
 		return;
@@ -94,7 +102,27 @@ void viewer_say_bye(struct viewer *v)
 	rtcp_write_sdes_cname(&w, ssrcs[0], v->branch->stream->name,
 			      strlen(v->branch->stream->name));
 	rtcp_write_bye(&w, ssrcs, n);
-	send_rtcp(v, &w);
+	send_rtcp(v, kinds, &w);
+}
+
+static void each_leg(struct viewer *v, void (*send)(struct viewer *v, unsigned kinds))
+{
+	unsigned kinds;
+
+	if (!v->session->plain)
+		send(v, ALL_KINDS);
+	for (unsigned i = 0; v->session->plain && (kinds = plain_leg_kinds(v->session, i)); i++)
+		send(v, kinds);
+}
+
+void viewer_send_reports(struct viewer *v)
+{
+	each_leg(v, send_reports);
+}
+
+void viewer_say_bye(struct viewer *v)
+{
+	each_leg(v, say_bye);
 }
 
 /* --- RTCP from the viewer ---------------------------------------------------------------- */
@@ -245,6 +273,7 @@ static void on_feedback(struct viewer *v, const struct rtcp_member *m)
 
 	if (!rtcp_parse_feedback(m, &fb))
 		return;
+	v->asks = true;
 	if (m->kind == RTCP_NACK) {
 		on_nack(v, &fb);
 	} else if (v->tracks[MEDIA_VIDEO].templates && wants_keyframe(v, m, &fb)) {

@@ -1,6 +1,7 @@
 """FFmpeg and GStreamer with plain RTP: what they send, and what arrives at them."""
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -70,3 +71,59 @@ def feed(relay, stream, sdp):
     answer = request("POST", f"{relay.url}/api/streams/{stream}/rtp-in", sdp, {"Content-Type": SDP})
     assert answer.status == 201, (answer, sdp)
     return answer
+
+
+def send_to(relay, stream, **target):
+    """Have the stream sent to ports of this host; the SDP for whoever receives it."""
+    body = json.dumps({"address": "127.0.0.1", **target})
+    answer = request("POST", f"{relay.url}/api/streams/{stream}/rtp-out", body, {"Content-Type": "application/json"})
+    assert answer.status == 201, (answer, target)
+    return answer
+
+
+def ffmpeg_decodes(folder, sdp, frames, sounds, limit_s=60):
+    """FFmpeg opens the SDP and decodes so many pictures and pieces of sound; how many it says it got."""
+    sdp_path = os.path.join(folder, "receive.sdp")
+    lists = [os.path.join(folder, name) for name in ("video.crc", "audio.crc")]
+    with open(sdp_path, "w", encoding="utf-8") as file:
+        file.write(sdp)
+    subprocess.run(
+        ["setpriv", "--pdeathsig", "KILL", "ffmpeg", "-nostdin", "-loglevel", "error", "-y",
+         "-protocol_whitelist", "file,rtp,udp", "-i", sdp_path,
+         "-map", "0:v", "-frames:v", str(frames), "-f", "framecrc", lists[0],
+         "-map", "0:a", "-frames:a", str(sounds), "-f", "framecrc", lists[1]], check=True, timeout=limit_s)
+    counts = []
+    for path in lists:
+        with open(path, encoding="utf-8") as file:
+            counts.append(sum(not line.startswith("#") for line in file))
+    return counts
+
+
+class GstReceiver:
+    """GStreamer opens the SDP; counts what comes out of the decoders."""
+
+    def __init__(self, folder, sdp):
+        from gst_peer import Gst  # needs GStreamer, which FFmpeg's side does not
+        self.gst = Gst
+        path = os.path.join(folder, "gst.sdp")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(sdp)
+        self.counts = {"video": 0, "audio": 0}
+        self.pipeline = Gst.parse_launch(
+            f"filesrc location={path} ! sdpdemux name=s "
+            "rtph264depay name=video ! avdec_h264 ! fakesink name=pictures signal-handoffs=true sync=false "
+            "rtpopusdepay name=audio ! opusdec ! fakesink name=sounds signal-handoffs=true sync=false")
+        for name, kind in (("pictures", "video"), ("sounds", "audio")):
+            self.pipeline.get_by_name(name).connect("handoff", self._count, kind)
+        self.pipeline.get_by_name("s").connect("pad-added", self._link)
+        assert self.pipeline.set_state(Gst.State.PLAYING) != Gst.StateChangeReturn.FAILURE
+
+    def _count(self, _sink, _buffer, _pad, kind):
+        self.counts[kind] += 1
+
+    def _link(self, _demuxer, pad):
+        media = pad.query_caps(None).get_structure(0).get_string("media")
+        pad.link(self.pipeline.get_by_name(media).get_static_pad("sink"))
+
+    def close(self):
+        self.pipeline.set_state(self.gst.State.NULL)

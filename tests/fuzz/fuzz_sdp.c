@@ -4,6 +4,7 @@
 
 #include "media/answer.h"
 #include "media/offer.h"
+#include "media/plain.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -143,6 +144,33 @@ static void read_as_answer(void)
 	check_media(&again.media[MEDIA_VIDEO]);
 }
 
+/* What is read of plain RTP and written anew reads the same. */
+static void read_as_plain(void)
+{
+	struct plain_terms terms, second;
+	struct plain_text text = { .name = "x", .address = { .family = 4 }, .terms = &terms };
+	int len;
+
+	if (plain_read(&offer, &agreed, &terms, reason) != ANSWER_OK) {
+		assert(reason[0]);
+		check_text(reason);
+		return;
+	}
+	assert(terms.leg_count >= 1 && terms.leg_count <= PLAIN_LEGS);
+	for (unsigned kind = 0; kind < NEGOTIATED_KINDS; kind++) {
+		check_media(&agreed.media[kind]);
+		if (agreed.media[kind].is_accepted)
+			text.codecs[kind] = &agreed.media[kind].codecs[0];
+	}
+	len = plain_write(&text, out, PLAIN_MAX_BYTES);
+	assert(len > 0 && sdp_parse(&answer, out, (size_t)len, NULL) == SDP_OK);
+	assert(plain_read(&answer, &again, &second, reason) == ANSWER_OK);
+	assert(second.leg_count == terms.leg_count);
+	for (unsigned i = 0; i < terms.leg_count; i++)
+		assert(second.legs[i].kinds == terms.legs[i].kinds &&
+		       second.legs[i].rtcp_mux == terms.legs[i].rtcp_mux);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *copy = malloc(size ? size : 1);
@@ -157,6 +185,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		answer_as(ANSWER_EGRESS, NULL);
 		answer_as(ANSWER_EGRESS, "packetization-mode=1;profile-level-id=42e01f");
 		read_as_answer();
+		read_as_plain();
 	} else {
 		assert(error.text[0]);
 	}

@@ -77,6 +77,40 @@ enum registry_status registry_close_input(struct registry *r, const char *stream
 	return d->has_sessions ? REGISTRY_OK : REGISTRY_NOT_FOUND;
 }
 
+void registry_open_output(struct registry *r, const char *stream, const struct registry_output *ask,
+			  struct registry_reply *reply)
+{
+	(void)r;
+	d->outputs++;
+	d->output = *ask;
+	d->output.address = NULL;
+	note(d->stream, stream);
+	note(d->source, ask->address);
+	reply_fill(reply);
+}
+
+enum registry_status registry_close_output(struct registry *r, const char *stream, uint64_t number)
+{
+	(void)r;
+	d->ends++;
+	d->number = number;
+	note(d->stream, stream);
+	return d->has_sessions ? REGISTRY_OK : REGISTRY_NOT_FOUND;
+}
+
+json_t *registry_output_json(struct registry *r, const char *stream, uint64_t number)
+{
+	(void)r;
+	(void)stream;
+	return d->has_sessions ? json_pack("{s:I}", "number", (json_int_t)number) : NULL;
+}
+
+json_t *registry_outputs_json(struct registry *r, const char *stream)
+{
+	(void)r;
+	return json_pack("[s]", stream);
+}
+
 json_t *registry_input_json(struct registry *r, const char *stream)
 {
 	(void)r;

@@ -13,7 +13,8 @@ struct registry_double {
 	struct registry_reply next; /* what POST and PATCH answer; body is copied */
 	bool has_sessions;          /* sessions asked for by id or number exist */
 	bool is_ready;
-	unsigned publishes, watches, patches, ends, kicks, inputs;
+	unsigned publishes, watches, patches, ends, kicks, inputs, outputs;
+	struct registry_output output; /* asked for; its address is `source` */
 	char stream[DOUBLE_TEXT_BYTES];
 	char source[DOUBLE_TEXT_BYTES]; /* of plain RTP; "(none)" when absent */
 	char id[DOUBLE_TEXT_BYTES];

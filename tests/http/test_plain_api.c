@@ -7,6 +7,9 @@
 
 #define HOST "Host: localhost\r\n"
 #define PATH "/api/streams/cam/rtp-in"
+#define OUTS "/api/streams/cam/rtp-out"
+#define OUT  OUTS "/12"
+#define JSON "application/json"
 
 static void setup(void)
 {
@@ -17,15 +20,19 @@ static void setup(void)
 
 TestSuite(plain_api, .init = setup, .fini = relay_stop, .timeout = 30);
 
-static const char *ask(const char *method, const char *type, const char *body)
+static const char *ask_at(const char *path, const char *method, const char *type, const char *body)
 {
 	char request[4096];
 
 	snprintf(request, sizeof(request),
-		 "%s " PATH " HTTP/1.1\r\n" HOST
-		 "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n%s",
-		 method, type, strlen(body), body);
+		 "%s %s HTTP/1.1\r\n" HOST "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n%s",
+		 method, path, type, strlen(body), body);
 	return relay_ask(request);
+}
+
+static const char *ask(const char *method, const char *type, const char *body)
+{
+	return ask_at(PATH, method, type, body);
 }
 
 Test(plain_api, a_description_opens_ports)
@@ -92,6 +99,68 @@ Test(plain_api, it_is_shown_and_ended_once_it_is_there)
 	cr_expect_eq(relay_status(ask("DELETE", "a/b", "")), 200);
 	cr_expect_eq(relay_status(ask("PATCH", "a/b", "")), 405);
 	cr_expect_eq(relay_status(ask("POST", "text/plain", "v=0")), 415);
+}
+
+Test(plain_api, a_target_is_read_from_json)
+{
+	static const struct {
+		const char *body;
+		uint16_t audio, video;
+		bool mux;
+	} rows[] = {
+		{ "{\"address\":\"192.0.2.7\",\"video\":5004}", 0, 5004, false },
+		{ "{\"address\":\"192.0.2.7\",\"audio\":1,\"video\":65535,\"rtcp_mux\":true}", 1,
+		  65535, true },
+		{ "{\"address\":\"192.0.2.7\",\"audio\":null,\"rtcp_mux\":false}", 0, 0, false },
+	};
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"{\"video\":5004}",
+		"{\"address\":7}",
+		"{\"address\":\"a\",\"video\":0}",
+		"{\"address\":\"a\",\"video\":65536}",
+		"{\"address\":\"a\",\"video\":\"5004\"}",
+		"{\"address\":\"a\",\"audio\":5004.5}",
+		"{\"address\":\"a\",\"rtcp_mux\":1}",
+	};
+	const char *answer;
+
+	registry_double.next.number = 12;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		answer = ask_at(OUTS, "POST", JSON, rows[i].body);
+		cr_expect_eq(relay_status(answer), 201, "%s", rows[i].body);
+		cr_expect_str_eq(relay_field(answer, "Location"), OUT);
+		cr_expect_eq(registry_double.output.audio, rows[i].audio);
+		cr_expect_eq(registry_double.output.video, rows[i].video);
+		cr_expect_eq(registry_double.output.rtcp_mux, rows[i].mux);
+		cr_expect_str_eq(registry_double.source, "192.0.2.7");
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(relay_status(ask_at(OUTS, "POST", JSON, wrong[i])), 400, "%s",
+			     wrong[i]);
+	cr_expect_eq(registry_double.outputs, 3);
+	registry_double.next = (struct registry_reply){ .status = REGISTRY_FORBIDDEN };
+	cr_expect_eq(relay_status(ask_at(OUTS, "POST", JSON, rows[0].body)), 403);
+	registry_double.next =
+	    (struct registry_reply){ .status = REGISTRY_NO_PUBLISHER, .retry_after_s = 2 };
+	answer = ask_at(OUTS, "POST", JSON, rows[0].body);
+	cr_expect_eq(relay_status(answer), 409);
+	cr_expect_str_eq(relay_field(answer, "Retry-After"), "2");
+}
+
+Test(plain_api, targets_are_shown_and_ended)
+{
+	cr_expect(strstr(ask_at(OUTS, "GET", JSON, ""), "[\"cam\"]"));
+	cr_expect_eq(relay_status(ask_at(OUT, "GET", JSON, "")), 404);
+	cr_expect_eq(relay_status(ask_at(OUT, "DELETE", JSON, "")), 404);
+	registry_double.has_sessions = true;
+	cr_expect(strstr(ask_at(OUT, "GET", JSON, ""), "{\"number\":12}"));
+	cr_expect_eq(relay_status(ask_at(OUT, "DELETE", JSON, "")), 200);
+	cr_expect_eq(registry_double.number, 12);
+	cr_expect_eq(relay_status(ask_at(OUTS, "DELETE", JSON, "")), 405);
+	cr_expect_eq(relay_status(ask_at(OUT, "POST", JSON, "{}")), 405);
+	cr_expect_eq(relay_status(ask_at(OUTS, "POST", "application/sdp", "v=0")), 415);
 }
 
 Test(plain_api, it_is_the_administrators)
