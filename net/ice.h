@@ -19,7 +19,8 @@
  *   - an address behind a connection (net_addr.connection) is proven by being validated: its
  *     handshake went there and back, so that it is followed at once and never asked; but a host whose
  *     datagrams have come within ICE_FRESH_US, and whose address is proven, keeps that: who nominates
- *     all pairs that work would end on the slowest;
+ *     all pairs that work would end on the slowest. Left for a connection before they were proven,
+ *     datagrams are returned to when their address answers;
  *   - peers exist that never nominate again (their NAT forgets them, their consent checks carry no
  *     USE-CANDIDATE): once the selected address was silent for ICE_STALE_US, a plain request from
  *     another one counts as a nomination.

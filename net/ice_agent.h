@@ -39,7 +39,8 @@ struct ice_pair {
 	bool is_awaited : 1;    /* `transaction` is out */
 	bool has_answered : 1;  /* full: a check succeeded under the present credentials */
 	bool is_nominating : 1; /* controlling: its checks carry USE-CANDIDATE */
-	bool is_nominated : 1;  /* controlled: the peer's did, before our own check succeeded */
+	/* The peer's did, before our own check succeeded: when it does, this is the path. */
+	bool is_nominated : 1;
 };
 
 struct ice_keys {

@@ -99,14 +99,25 @@ static void select_pair(struct ice_agent *a, struct ice_pair *p)
 	a->selected = index_of(a, p);
 }
 
-/* Lite: selected or wanted addresses alone are asked, one of each kind at a time. */
+/* Of one host, and q is behind a connection. */
+static bool is_first_choice(const struct ice_pair *p, const struct ice_pair *q)
+{
+	return q->path.remote.connection && !p->path.remote.connection &&
+	       net_addr_is_same_ip(&p->path.remote, &q->path.remote);
+}
+
+/* Lite: selected or wanted addresses alone are asked, one of each kind at a time; and one that was left
+ * for a connection before it could answer, to which the path returns when it does. */
 static void select_lite(struct ice_agent *a, struct ice_pair *p)
 {
 	struct ice_pair *former = ice_selected(a);
 
 	if (former && net_addr_is_same_ip(&former->path.remote, &p->path.remote))
 		p->is_proven |= former->is_proven;
-	if (former)
+	p->is_nominated = false;
+	if (former && is_first_choice(former, p) && former->check != ICE_CHECK_NONE)
+		former->is_nominated = true;
+	else if (former)
 		ice_check_stop(former);
 	if (a->wanted != ICE_NONE)
 		ice_check_stop(&a->pairs[a->wanted]);
@@ -136,10 +147,8 @@ static bool is_second_choice(struct ice_agent *a, const struct ice_pair *p)
 {
 	const struct ice_pair *selected = ice_selected(a);
 
-	return selected && a->is_settled && p->path.remote.connection &&
-	       !selected->path.remote.connection &&
-	       net_addr_is_same_ip(&selected->path.remote, &p->path.remote) &&
-	       selected->is_proven && a->now_us - selected->heard_us < ICE_FRESH_US;
+	return selected && a->is_settled && is_first_choice(selected, p) && selected->is_proven &&
+	       a->now_us - selected->heard_us < ICE_FRESH_US;
 }
 
 void ice_nominate_lite(struct ice_agent *a, struct ice_pair *p, const struct net_path *path)
@@ -224,7 +233,7 @@ void ice_check_succeeded(struct ice_agent *a, struct ice_pair *p)
 	p->is_proven = true;
 	if (a->is_lite) {
 		ice_check_stop(p);
-		if (a->wanted == index_of(a, p))
+		if (a->wanted == index_of(a, p) || p->is_nominated)
 			select_lite(a, p);
 		return;
 	}

@@ -83,12 +83,37 @@ Test(ice_connection, datagrams_that_go_both_ways_are_not_left_for_one)
 	cr_expect(net_addr_is_equal(selected(), &udp.remote), "and back at once");
 }
 
-Test(ice_connection, datagrams_that_were_never_answered_are_left_for_one_at_once)
+Test(ice_connection, datagrams_left_for_one_are_returned_to_when_they_answer)
+{
+	struct net_path udp = kit_path("192.0.2.1:1"), tcp = over(1, "192.0.2.1:9");
+	uint8_t bytes[KIT_MESSAGE_BYTES];
+	struct kit_datagram asked;
+	size_t len;
+
+	check_at(0, &udp);
+	cr_assert_eq(said.sent, 2, "its answer, and a question");
+	asked = said.out[1];
+	check_at(1, &tcp);
+	cr_expect(net_addr_is_equal(selected(), &tcp.remote),
+		  "it works, which is more than one knows");
+	len = kit_respond(bytes, asked.bytes, asked.len, &asked.path.local, kit_client.pwd);
+	cr_assert_eq(ice_agent_on_stun(a, 2, &udp, bytes, len), ICE_ACCEPTED);
+	said = kit_drain(a);
+	cr_expect(net_addr_is_equal(selected(), &udp.remote));
+	cr_expect_eq(kit_count(&said, ICE_EVENT_SELECTED), 1);
+	cr_expect(ice_agent_is_proven(a));
+}
+
+Test(ice_connection, datagrams_that_never_answer_are_left_for_one)
 {
 	struct net_path udp = kit_path("192.0.2.1:1"), tcp = over(1, "192.0.2.1:9");
 
 	check_at(0, &udp);
 	check_at(1, &tcp);
+	for (uint64_t now_us = 1; now_us < 20 * KIT_S; now_us = said.deadline_us) {
+		ice_agent_on_timeout(a, now_us);
+		said = kit_drain(a);
+	}
 	cr_expect(net_addr_is_equal(selected(), &tcp.remote));
 }
 
