@@ -173,7 +173,7 @@ static int send_batch(int fd)
 static int expect_batch(int fd)
 {
 	struct mmsghdr m[SEGMENTS] = { 0 };
-	char bytes[SEGMENTS];
+	char bytes[SEGMENTS] = { 0 };
 	struct iovec iov[SEGMENTS];
 	int n, err = wait_for(fd);
 

@@ -54,7 +54,7 @@ void ice_links_write(const struct config *config, const char *stream, bool is_ad
 {
 	for (size_t i = 0; i < config->ice.servers.count; i++) {
 		const struct config_ice_server *s = &config->ice.servers.items[i];
-		struct turn_credentials made;
+		struct turn_credentials made = { .credential = "" };
 
 		if (!s->credential && !s->secret) {
 			http_reply_field(reply, "Link", "<%s>; rel=\"ice-server\"", s->url);
