@@ -88,7 +88,7 @@ def ffmpeg_decodes(folder, sdp, frames, sounds, limit_s=60):
     with open(sdp_path, "w", encoding="utf-8") as file:
         file.write(sdp)
     subprocess.run(
-        ["setpriv", "--pdeathsig", "KILL", "ffmpeg", "-nostdin", "-loglevel", "error", "-y",
+        ["setpriv", "--pdeathsig", "KILL", "ffmpeg", "-nostdin", "-loglevel", "fatal", "-y",
          "-protocol_whitelist", "file,rtp,udp", "-i", sdp_path,
          "-map", "0:v", "-frames:v", str(frames), "-f", "framecrc", lists[0],
          "-map", "0:a", "-frames:a", str(sounds), "-f", "framecrc", lists[1]], check=True, timeout=limit_s)
