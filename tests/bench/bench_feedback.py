@@ -3,8 +3,9 @@
 
 1,000 viewers, one worker on core 0, generator on core 1, in turn. Of a stream with a single layer
 nothing is estimated, and an offer of transport-cc must change nothing. Of one with two temporal layers
-each viewer's link is estimated by its transport-wide feedback, about 20 a second. Printed, not judged;
-build/bench/feedback.json has the same.
+each viewer's link is estimated by its transport-wide feedback, about 20 a second. Where packets/s falls
+behind, viewers were late to receive and got less, as behind a slow link: the machine was busy, and what
+is left of the packets carries the whole cost. Printed, not judged; build/bench/feedback.json has the same.
 
 BENCH_FEEDBACK_ROUNDS (5), BENCH_FEEDBACK_SECONDS (5, measured in each run), BENCH_VIEWERS (1000).
 """

@@ -126,8 +126,8 @@ def feedback(table, result):
     for case, most in (("1 layer, transport-cc", 1.05), ("2 layers, transport-cc", 1.15)):
         table.add(f"{case}: CPU/packet to 1 layer", median(result, case, "ns/packet, to 1 layer"),
                   most=most)
-        table.add(f"{case}: packets/message to 1 layer",
-                  ratio(result, case, "1 layer", "packets/message"))
+        for name in ("packets/message", "packets/s"):
+            table.add(f"{case}: {name} to 1 layer", ratio(result, case, "1 layer", name))
 
 
 def mechanisms(table, rows):
