@@ -22,7 +22,7 @@ refuse(struct negotiation *n, enum answer_verdict verdict, const char *format, .
 }
 
 static const enum media_codec default_codecs[NEGOTIATED_KINDS][5] = {
-	[MEDIA_AUDIO] = { CODEC_OPUS, CODEC_G722, CODEC_PCMU, CODEC_PCMA, CODEC_NONE },
+	[MEDIA_AUDIO] = { CODEC_OPUS, CODEC_MULTIOPUS, CODEC_G722, CODEC_PCMU, CODEC_PCMA },
 	[MEDIA_VIDEO] = { CODEC_VP8, CODEC_VP9, CODEC_H264, CODEC_H265, CODEC_AV1 },
 };
 
@@ -195,7 +195,7 @@ static void add_codec(const struct negotiation *n, const struct sdp_media *m, en
 	c->pt = f->pt;
 	c->rtx_pt = NEGOTIATED_NO_PT;
 	c->clock_hz = codec_clock_hz(c->codec);
-	c->channels = c->codec == CODEC_OPUS ? 2 : 1;
+	c->channels = f->channels;
 	c->feedback = f->feedback & n->policy->feedback;
 	/* Retransmission answers a NACK; without one the format would be idle. */
 	if (n->policy->rtx && kind == MEDIA_VIDEO && (c->feedback & SDP_FB_NACK))

@@ -39,6 +39,8 @@ struct h264 {
 /* RFC 7587 section 6.1 */
 enum { OPUS_MIN_BPS = 6000, OPUS_MAX_BPS = 510000 };
 
+enum { MULTIOPUS_MIN = 3, MULTIOPUS_MAX = 8, MULTIOPUS_PARTS = 3, MULTIOPUS_MAPPING_BYTES = 15 };
+
 /* RFC 6184 section 8.1: without the parameter, Baseline at level 1. */
 enum { H264_DEFAULT_PROFILE_LEVEL_ID = 0x42000a };
 
@@ -122,11 +124,39 @@ static int equal_fit(struct sdp_span stream, struct sdp_span receiver, const cha
 	return parameter(stream, name, missing) == parameter(receiver, name, missing);
 }
 
+/* Which channel lies in which stream, where it is written as libwebrtc does: "0,4,1,2,3,5". */
+static bool multiopus_part(struct sdp_span fmtp, unsigned part, struct sdp_span *out)
+{
+	static const char *const names[] = { "channel_mapping", "num_streams", "coupled_streams" };
+
+	if (!sdp_fmtp_get(fmtp, names[part], out))
+		return false;
+	*out = sdp_span_trim(*out);
+	for (uint32_t i = 0; i < out->len; i++)
+		if (!strchr("0123456789,", out->at[i]))
+			return false;
+	return out->len > 0 && out->len <= (part ? 1 : MULTIOPUS_MAPPING_BYTES);
+}
+
+static int multiopus_fit(struct sdp_span stream, struct sdp_span receiver)
+{
+	struct sdp_span have, can;
+
+	for (unsigned part = 0; part < MULTIOPUS_PARTS; part++)
+		if (!multiopus_part(receiver, part, &can) ||
+		    (stream.at &&
+		     (!multiopus_part(stream, part, &have) || !sdp_span_equal(have, can))))
+			return 0;
+	return 1;
+}
+
 int codec_fit(enum media_codec codec, struct sdp_span stream, struct sdp_span receiver)
 {
 	uint32_t have, can;
 
 	switch (codec) {
+	case CODEC_MULTIOPUS:
+		return multiopus_fit(stream, receiver);
 	case CODEC_H264:
 		return h264_fit(stream, receiver);
 	case CODEC_VP9:
@@ -201,6 +231,17 @@ static void put_opus(struct sdp_writer *w, struct sdp_span offered)
 		sdp_put(w, ";cbr=1");
 }
 
+static void put_multiopus(struct sdp_writer *w, struct sdp_span offered)
+{
+	struct sdp_span parts[MULTIOPUS_PARTS];
+
+	for (unsigned part = 0; part < MULTIOPUS_PARTS; part++)
+		if (!multiopus_part(offered, part, &parts[part]))
+			return;
+	sdp_put(w, "channel_mapping=%.*s;num_streams=%.*s;coupled_streams=%.*s", (int)parts[0].len,
+		parts[0].at, (int)parts[1].len, parts[1].at, (int)parts[2].len, parts[2].at);
+}
+
 void codec_carry_stereo(const char *stream, char fmtp[NEGOTIATED_FMTP_BYTES])
 {
 	size_t len = strlen(fmtp);
@@ -219,6 +260,9 @@ void codec_write_fmtp(enum media_codec codec, struct sdp_span offered,
 	switch (codec) {
 	case CODEC_OPUS:
 		put_opus(&w, offered);
+		break;
+	case CODEC_MULTIOPUS:
+		put_multiopus(&w, offered);
 		break;
 	case CODEC_H264:
 		put_h264(&w, offered);
@@ -254,6 +298,9 @@ enum media_codec format_codec(enum media_kind kind, const struct sdp_format *f)
 	codec = codec_of_name(kind, f->name.at, f->name.len);
 	if (codec == CODEC_OPUS || codec == CODEC_RED)
 		channels = 2; /* RFC 7587 section 7: "opus/48000/2" always */
+	if (codec == CODEC_MULTIOPUS && f->channels >= MULTIOPUS_MIN &&
+	    f->channels <= MULTIOPUS_MAX)
+		channels = f->channels;
 	if (codec == CODEC_NONE || codec_clock_hz(codec) != f->clock_hz || f->channels != channels)
 		return CODEC_NONE;
 	return codec;

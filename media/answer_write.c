@@ -153,8 +153,8 @@ static void put_feedback(struct sdp_writer *w, const struct negotiated_codec *c)
 
 static void put_codec(struct answer_writer *a, const struct negotiated_codec *c)
 {
-	sdp_put(&a->w, "a=rtpmap:%u %s/%u%s\r\n", c->pt, codec_name(c->codec), c->clock_hz,
-		c->channels == 2 ? "/2" : "");
+	sdp_put(&a->w, "a=rtpmap:%u %s/%u", c->pt, codec_name(c->codec), c->clock_hz);
+	sdp_put(&a->w, c->channels > 1 ? "/%u\r\n" : "\r\n", c->channels);
 	put_feedback(&a->w, c);
 	if (c->fmtp[0])
 		sdp_put(&a->w, "a=fmtp:%u %s\r\n", c->pt, c->fmtp);

@@ -21,6 +21,7 @@ static const struct {
 } codecs[CODECS] = {
 	[CODEC_NONE] = { "", MEDIA_AUDIO, 0, -1, NULL },
 	[CODEC_OPUS] = { "opus", MEDIA_AUDIO, 48000, -1, NULL },
+	[CODEC_MULTIOPUS] = { "multiopus", MEDIA_AUDIO, 48000, -1, NULL },
 	[CODEC_PCMU] = { "PCMU", MEDIA_AUDIO, 8000, 0, NULL },
 	[CODEC_PCMA] = { "PCMA", MEDIA_AUDIO, 8000, 8, NULL },
 	[CODEC_G722] = { "G722", MEDIA_AUDIO, 8000, 9, NULL },

@@ -18,6 +18,7 @@ enum media_kind { MEDIA_AUDIO, MEDIA_VIDEO };
 enum media_codec {
 	CODEC_NONE,
 	CODEC_OPUS,
+	CODEC_MULTIOPUS, /* three to eight channels, as libwebrtc writes it */
 	CODEC_PCMU,
 	CODEC_PCMA,
 	CODEC_G722,

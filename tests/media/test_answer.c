@@ -613,6 +613,53 @@ Test(answer, asks_for_what_an_opus_sender_offers_itself_for)
 	}
 }
 
+/* As MediaMTX's reader offers them, and libwebrtc reads them. */
+Test(answer, carries_opus_of_many_channels_where_both_lay_them_out_alike)
+{
+#define SIX "channel_mapping=0,4,1,2,3,5;num_streams=4;coupled_streams=2"
+	static const struct {
+		const char *map, *fmtp, *stream;
+		bool is_carried;
+	} rows[] = {
+		{ "multiopus/48000/6", SIX, NULL, true },
+		{ "multiopus/48000/6", SIX, SIX, true },
+		{ "MULTIOPUS/48000/6",
+		  "coupled_streams=2; num_streams=4; channel_mapping=0,4,1,2,3,5", SIX, true },
+		{ "multiopus/48000/6",
+		  "channel_mapping=0,1,4,2,3,5;num_streams=4;coupled_streams=2", SIX, false },
+		{ "multiopus/48000/6", "channel_mapping=0,4,1,2,3,5;num_streams=4", NULL, false },
+		{ "multiopus/48000/6",
+		  "channel_mapping=0,4,x,2,3,5;num_streams=4;coupled_streams=2", NULL, false },
+		{ "multiopus/48000/2", SIX, NULL, false },
+		{ "multiopus/48000/9", SIX, NULL, false },
+		{ "opus/48000/6", SIX, NULL, false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct answer_policy policy =
+		    policy_of(rows[i].stream ? ANSWER_EGRESS : ANSWER_INGEST);
+		const struct negotiated_codec *c = n->media[MEDIA_AUDIO].codecs;
+		char text[1024];
+
+		if (rows[i].stream)
+			answer_policy_only(&policy, CODEC_MULTIOPUS, rows[i].stream);
+		snprintf(text, sizeof(text),
+			 BOTH "m=audio 9 UDP/TLS/RTP/SAVPF 112\r\na=mid:0\r\na=rtcp-mux\r\n"
+			      "a=rtpmap:112 %s\r\na=fmtp:112 %s\r\n",
+			 rows[i].map, rows[i].fmtp);
+		cr_expect_eq(negotiate(text, &policy),
+			     rows[i].is_carried ? ANSWER_OK : ANSWER_NO_COMMON_CODEC, "row %zu: %s",
+			     i, reason);
+		if (!rows[i].is_carried)
+			continue;
+		cr_expect(c->codec == CODEC_MULTIOPUS && c->channels == 6);
+		cr_expect_str_eq(c->fmtp, SIX, "row %zu", i);
+		write_and_check("multiopus", policy.role);
+		cr_expect(strstr(out, "a=rtpmap:112 multiopus/48000/6\r\n"), "%s", out);
+	}
+#undef SIX
+}
+
 Test(answer, takes_redundancy_of_opus_in_the_order_of_the_offer)
 {
 	static const struct {
