@@ -21,6 +21,7 @@ struct twcc_arrivals {
 	uint16_t count;                             /* entries; the last one is newest's */
 	uint16_t told;                              /* entries before it were told */
 	uint8_t feedbacks;                          /* so far, modulo 256 */
+	bool has_moved;                             /* the next one begins anew */
 	int64_t arrival_us[TWCC_ARRIVALS_CAP_PKTS]; /* or RTCP_TWCC_MISSING */
 };
 
@@ -86,6 +87,8 @@ enum twcc_arrivals_verdict twcc_arrivals_on_packet(struct twcc_arrivals *a, uint
 	bool is_restart = ahead > TWCC_ARRIVALS_JUMP_PKTS || ahead < -TWCC_ARRIVALS_JUMP_PKTS;
 	enum twcc_arrivals_verdict verdict = TWCC_ARRIVALS_NEW;
 
+	is_restart = is_restart || (a->has_moved && ahead > 1);
+	a->has_moved = a->has_moved && ahead < 1;
 	if (is_restart) {
 		count_untold(a, a->count);
 		a->count = a->told = 0;
@@ -103,6 +106,11 @@ enum twcc_arrivals_verdict twcc_arrivals_on_packet(struct twcc_arrivals *a, uint
 	if (verdict == TWCC_ARRIVALS_NEW && a->due_us == UINT64_MAX)
 		a->due_us = now_us + TWCC_ARRIVALS_INTERVAL_US;
 	return is_restart ? TWCC_ARRIVALS_RESTART : verdict;
+}
+
+void twcc_arrivals_on_moved(struct twcc_arrivals *a)
+{
+	a->has_moved = true;
 }
 
 uint64_t twcc_arrivals_deadline_us(const struct twcc_arrivals *a)

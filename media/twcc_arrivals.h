@@ -44,6 +44,10 @@ void twcc_arrivals_destroy(struct twcc_arrivals *a);
 enum twcc_arrivals_verdict twcc_arrivals_on_packet(struct twcc_arrivals *a, uint16_t seq,
 						   uint64_t now_us);
 
+/** The path changed: what was on its way then is told neither as arrived nor as missing, since that
+ *  says nothing of the new path's load. Arrivals not told yet count as untold. */
+void twcc_arrivals_on_moved(struct twcc_arrivals *a);
+
 /** When twcc_arrivals_write() is to be called; UINT64_MAX when all was told. */
 uint64_t twcc_arrivals_deadline_us(const struct twcc_arrivals *a);
 

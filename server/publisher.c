@@ -258,6 +258,8 @@ void publisher_on_moved(struct publisher *p)
 	for (unsigned i = 0; i < STREAM_LANES; i++)
 		if (p->sources[i].nack)
 			nack_reset(p->sources[i].nack);
+	if (p->arrivals)
+		twcc_arrivals_on_moved(p->arrivals);
 	for (unsigned e = 0; e < publisher_encodings(p, MEDIA_VIDEO); e++)
 		publisher_want_keyframe(p, e, PUBLISHER_KEYFRAME_MOVE, 1);
 }

@@ -120,6 +120,26 @@ Test(twcc_arrivals, gaps_are_told_from_every_start)
 	}
 }
 
+Test(twcc_arrivals, what_a_move_swallowed_is_not_told_as_missing)
+{
+	forget();
+	(void)twcc_arrivals_on_packet(a, 100, NOW_US);
+	cr_assert_gt(tell(MTU_BYTES), 0);
+	twcc_arrivals_on_moved(a);
+	cr_expect_eq(twcc_arrivals_on_packet(a, 99, NOW_US), TWCC_ARRIVALS_LATE);
+	cr_expect_eq(twcc_arrivals_on_packet(a, 400, NOW_US + 2000000), TWCC_ARRIVALS_RESTART);
+	cr_expect_eq(twcc_arrivals_on_packet(a, 402, NOW_US + 2000000), TWCC_ARRIVALS_NEW);
+	cr_assert_gt(tell(MTU_BYTES), 0);
+	cr_expect_eq(told.arrival_us[101], -1);
+	cr_expect_eq(told.arrival_us[399], -1);
+	cr_expect_gt(told.arrival_us[400], 0);
+	cr_expect_eq(told.arrival_us[401], 0, "what is lost after it is");
+	/* One that lost nothing changes nothing. */
+	twcc_arrivals_on_moved(a);
+	cr_expect_eq(twcc_arrivals_on_packet(a, 403, NOW_US + 2000000), TWCC_ARRIVALS_NEW);
+	cr_expect_eq(twcc_arrivals_on_packet(a, 405, NOW_US + 2000000), TWCC_ARRIVALS_NEW);
+}
+
 Test(twcc_arrivals, what_comes_after_all_is_told_again)
 {
 	twcc_arrivals_on_packet(a, 10, NOW_US);
