@@ -2,12 +2,13 @@
  * answer, who serves it, and what it counts.
  *
  * A POST makes only this. The worker on which the kernel lands the first authentic STUN request
- * claims it and builds the session; until then nothing of it exists but these bytes.
+ * claims it and builds the session; until then nothing of it exists but these bytes. That of plain
+ * RTP is claimed by the worker that it is posted to.
  *
- * Thread: the agreed part is fixed before the plan enters the directory; only the credentials may
- *         and the wish may change until the claim, under `lock`, which the claimer takes once. `claim` moves once,
- *         0 → session_ref or 0 → PLAN_GONE, by compare-and-swap. State and statistics are written
- *         by the owning worker, read by control.
+ * Thread: the agreed part is fixed before the plan enters the directory; only the credentials and
+ *         the wish may change until the claim, under `lock`, which the claimer takes once. `claim`
+ *         moves once, 0 → session_ref or 0 → PLAN_GONE, by compare-and-swap. State and statistics
+ *         are written by the owning worker, read by control.
  * Memory: counted references; the last one frees.
  */
 #ifndef SERVER_PLAN_H

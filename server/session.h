@@ -85,7 +85,7 @@ void session_on_stuck(struct session *s, const struct net_addr *addr);
 /** Where its media goes; follows path changes. NULL while there is no socket for it. */
 struct worker_socket *session_socket(struct session *s);
 
-/** The role wants session_role_due() at due_us; UINT64_MAX: not at all. */
+/** The role wants publisher_on_due() or viewer_on_due() at due_us; UINT64_MAX: not at all. */
 void session_arm_role(struct session *s, uint64_t due_us);
 
 /** Bring the worker's sum of memory up to date with what this session holds now. */
