@@ -149,10 +149,3 @@ struct peer *emitter_peer(const struct emitter *e)
 {
 	return e->peer;
 }
-
-void emitter_stats(const struct emitter *e, struct publisher_stats *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (e->publisher)
-		publisher_stats(e->publisher, out);
-}

@@ -34,7 +34,5 @@ void emitter_start(struct emitter *e);
 /** When its media began; 0: not yet. */
 uint64_t emitter_began_us(const struct emitter *e);
 struct peer *emitter_peer(const struct emitter *e);
-/** All zero before the media began. */
-void emitter_stats(const struct emitter *e, struct publisher_stats *out);
 
 #endif

@@ -694,11 +694,6 @@ uint64_t peer_asked_us(const struct peer *p)
 	return p->asked_us;
 }
 
-const char *peer_location(const struct peer *p)
-{
-	return p->location;
-}
-
 /* --- what they share ------------------------------------------------------------------- */
 
 static void on_batch(void *arg)

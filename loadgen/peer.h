@@ -131,6 +131,5 @@ struct transport *peer_transport(const struct peer *p);
 const struct negotiated *peer_negotiated(const struct peer *p);
 struct peer_ground *peer_ground(const struct peer *p);
 uint64_t peer_asked_us(const struct peer *p); /* when the offer that was answered left */
-const char *peer_location(const struct peer *p);
 
 #endif

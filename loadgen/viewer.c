@@ -567,11 +567,6 @@ void viewer_result(const struct viewer *v, struct viewer_result *out)
 	}
 }
 
-bool viewer_is_joined(const struct viewer *v)
-{
-	return v->is_joined;
-}
-
 const struct lateness *viewer_lateness(const struct viewer *v)
 {
 	return &v->lateness;

@@ -71,7 +71,6 @@ struct viewer_result {
 };
 void viewer_result(const struct viewer *v, struct viewer_result *out);
 
-bool viewer_is_joined(const struct viewer *v);
 /** How long what it got was under way. */
 const struct lateness *viewer_lateness(const struct viewer *v);
 struct peer *viewer_peer(const struct viewer *v);

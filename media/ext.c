@@ -54,12 +54,6 @@ const char *ext_uri(enum ext_kind kind)
 	return kinds[kind].uri;
 }
 
-size_t ext_kind_bytes(enum ext_kind kind)
-{
-	assert(kind < EXT_KINDS);
-	return kinds[kind].bytes;
-}
-
 int ext_map_set(struct ext_map *map, enum ext_kind kind, unsigned id)
 {
 	enum ext_kind taken;

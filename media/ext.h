@@ -45,9 +45,6 @@ enum ext_kind ext_kind_of_uri(const char *uri, size_t len);
 /** The URI to write into SDP; static storage. */
 const char *ext_uri(enum ext_kind kind);
 
-/** Bytes a value of this kind has where we write it; 0 for kinds of variable length. */
-size_t ext_kind_bytes(enum ext_kind kind);
-
 /** One peer's ids. All-zero is the empty map. */
 struct ext_map {
 	uint8_t id_of[EXT_KINDS];                 /* 0 = not negotiated */

@@ -74,7 +74,7 @@ void mapping_seal(struct mapping *m);
 bool mapping_is_equal(const struct mapping *a, const struct mapping *b);
 uint32_t mapping_hash(const struct mapping *m);
 
-/** Bytes of every header without a descriptor: for track_set_header_bytes() add RTX_OSN_BYTES. */
+/** Bytes of every header without a descriptor; RTX has RTX_OSN_BYTES more. */
 size_t mapping_header_bytes(const struct mapping *m);
 
 /** The viewer gets the primary block of RED packets. */

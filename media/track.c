@@ -97,18 +97,6 @@ void track_start(struct track *t, uint32_t clock_hz)
 	t->frame.is_pending = true;
 }
 
-void track_set_clock(struct track *t, uint32_t clock_hz)
-{
-	assert(clock_hz > 0);
-	t->clock_hz = clock_hz;
-}
-
-void track_set_header_bytes(struct track *t, uint16_t header_bytes)
-{
-	assert(is_valid_header(header_bytes));
-	t->config.header_bytes = header_bytes;
-}
-
 static bool bit_get(const uint64_t *map, uint64_t number)
 {
 	uint64_t at = number % TRACK_WINDOW_PKTS;

@@ -85,12 +85,6 @@ void track_destroy(struct track *t);
  */
 void track_start(struct track *t, uint32_t clock_hz);
 
-/** The clock of the source changes with its payload type (a codec switched in mid-session). */
-void track_set_clock(struct track *t, uint32_t clock_hz);
-
-/** Change the header budget (struct track_config) when viewers' mappings change. */
-void track_set_header_bytes(struct track *t, uint16_t header_bytes);
-
 /**
  * Number one packet of the current source, which packet_describe() has filled in. A payload of no
  * bytes is padding-only.

@@ -53,12 +53,6 @@ static const struct page pages[] = {
 	{ HTTP_ROUTE_PAGE_FILE, "style.css", css, page_style_css, page_style_css_end },
 };
 
-bool pages_is_route(enum http_route_kind kind)
-{
-	return kind == HTTP_ROUTE_PAGE_DASHBOARD || kind == HTTP_ROUTE_PAGE_PUBLISH ||
-	       kind == HTTP_ROUTE_PAGE_WATCH || kind == HTTP_ROUTE_PAGE_FILE;
-}
-
 static const struct page *page_of(const struct http_route *route)
 {
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)

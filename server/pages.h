@@ -7,8 +7,6 @@
 
 #include "server/http_request.h"
 
-bool pages_is_route(enum http_route_kind kind);
-
 /** Answer any request of these routes: the file, 404 or 405. */
 void pages_handle(const struct http_request *req, struct http_reply *reply);
 

@@ -776,8 +776,3 @@ const char *worker_engine_name(const struct worker *w)
 {
 	return seal_engine_name(w->engine);
 }
-
-bool worker_has_gso(const struct worker *w)
-{
-	return w->socket_count > 0 && udp_has_gso(w->sockets[0].udp);
-}

@@ -138,7 +138,6 @@ static inline void worker_count_log2(counter *slots, unsigned count, uint64_t va
 
 const struct worker_counters *worker_counters(const struct worker *w);
 const char *worker_engine_name(const struct worker *w);
-bool worker_has_gso(const struct worker *w);
 /** Metric label. */
 const char *worker_tcp_cause_text(enum worker_tcp_cause cause);
 
