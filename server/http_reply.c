@@ -48,6 +48,28 @@ void http_reply_problem(struct http_reply *r, unsigned status, const char *detai
 	r->type = problem_type;
 }
 
+void http_reply_refused(struct http_reply *r, const struct registry_reply *from)
+{
+	unsigned status = problem_status(from->status);
+	unsigned retry_after_s = from->retry_after_s;
+
+	if (status == 503 && retry_after_s == 0)
+		retry_after_s = HTTP_BUSY_RETRY_S;
+	if (retry_after_s)
+		http_reply_field(r, "Retry-After", "%u", retry_after_s);
+	http_reply_problem(r, status, from->reason[0] ? from->reason : problem_title(status));
+}
+
+void http_reply_granted(struct http_reply *r, struct registry_reply *from, unsigned status,
+			const char *type)
+{
+	r->status = status;
+	r->type = type;
+	r->body = from->body;
+	r->body_bytes = from->body_bytes;
+	from->body = NULL;
+}
+
 void http_reply_not_allowed(struct http_reply *r, const char *methods)
 {
 	char detail[128];

@@ -13,7 +13,10 @@
 #include "server/registry.h"
 #include "server/text.h"
 
-enum { HTTP_STATUS_CLASSES = 6 }; /* 1xx to 5xx; index 0 unused */
+enum {
+	HTTP_STATUS_CLASSES = 6, /* 1xx to 5xx; index 0 unused */
+	HTTP_BUSY_RETRY_S = 2,   /* Retry-After where nothing names a time */
+};
 
 struct http_counters {
 	uint64_t requests[HTTP_ROUTES][HTTP_STATUS_CLASSES];
@@ -68,6 +71,12 @@ __attribute__((format(printf, 3, 4))) void http_reply_field(struct http_reply *r
 
 /** A problem of RFC 9457; what the reply had is dropped, its header fields stay. */
 void http_reply_problem(struct http_reply *r, unsigned status, const char *detail);
+
+/** What the registry refused: its status and reason, and when to come again where that helps. */
+void http_reply_refused(struct http_reply *r, const struct registry_reply *from);
+/** What it granted, with its body, which is the reply's from now on. `type` stays the caller's. */
+void http_reply_granted(struct http_reply *r, struct registry_reply *from, unsigned status,
+			const char *type);
 
 /** 405 with the methods that are allowed ("GET, HEAD"). */
 void http_reply_not_allowed(struct http_reply *r, const char *methods);

@@ -2,10 +2,6 @@
 
 #include <jansson.h>
 
-#include "server/problem.h"
-
-enum { BUSY_RETRY_S = 2 };
-
 static const char sdp_type[] = "application/sdp";
 static const char object_type[] = "application/json";
 
@@ -142,30 +138,6 @@ bool plain_api_read_output(const char *body, size_t len, json_t **json, struct r
 	return false;
 }
 
-static void refuse(const struct registry_reply *from, struct http_reply *reply)
-{
-	unsigned status = problem_status(from->status);
-
-	unsigned retry_after_s = from->retry_after_s;
-
-	if (status == 503 && retry_after_s == 0)
-		retry_after_s = BUSY_RETRY_S;
-	if (retry_after_s)
-		http_reply_field(reply, "Retry-After", "%u", retry_after_s);
-	http_reply_problem(reply, status, from->reason[0] ? from->reason : problem_title(status));
-}
-
-/* Takes the body of the answer. */
-static void created(struct registry_reply *answer, struct http_reply *reply)
-{
-	http_reply_field(reply, "Cache-Control", "no-store");
-	reply->status = 201;
-	reply->type = sdp_type;
-	reply->body = answer->body;
-	reply->body_bytes = answer->body_bytes;
-	answer->body = NULL;
-}
-
 static void post_input(struct http_context *ctx, const struct http_request *req,
 		       struct http_reply *reply)
 {
@@ -178,10 +150,11 @@ static void post_input(struct http_context *ctx, const struct http_request *req,
 		registry_open_input(ctx->registry, req->route.name, &ask, &answer);
 	json_decref(json);
 	if (answer.status != REGISTRY_OK) {
-		refuse(&answer, reply);
+		http_reply_refused(reply, &answer);
 	} else {
 		http_reply_field(reply, "Location", "/api/streams/%s/rtp-in", req->route.name);
-		created(&answer, reply);
+		http_reply_field(reply, "Cache-Control", "no-store");
+		http_reply_granted(reply, &answer, 201, sdp_type);
 	}
 	free(answer.body);
 }
@@ -197,11 +170,12 @@ static void post_output(struct http_context *ctx, const struct http_request *req
 		registry_open_output(ctx->registry, req->route.name, &ask, &answer);
 	json_decref(json);
 	if (answer.status != REGISTRY_OK) {
-		refuse(&answer, reply);
+		http_reply_refused(reply, &answer);
 	} else {
 		http_reply_field(reply, "Location", "/api/streams/%s/rtp-out/%llu", req->route.name,
 				 (unsigned long long)answer.number);
-		created(&answer, reply);
+		http_reply_field(reply, "Cache-Control", "no-store");
+		http_reply_granted(reply, &answer, 201, sdp_type);
 	}
 	free(answer.body);
 }

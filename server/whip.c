@@ -4,15 +4,12 @@
 #include <time.h>
 
 #include "server/ice_links.h"
-#include "server/problem.h"
 #include "server/whep.h"
 
 static const char sdp_type[] = "application/sdp";
 static const char sdpfrag_type[] = "application/trickle-ice-sdpfrag";
 static const char endpoint_methods[] = "GET, HEAD, OPTIONS, POST";
 static const char session_methods[] = "DELETE, GET, HEAD, OPTIONS, PATCH";
-
-enum { BUSY_RETRY_S = 2 }; /* when the registry names no time */
 
 bool whip_is_route(enum http_route_kind kind)
 {
@@ -197,29 +194,6 @@ bool whip_admit(struct http_context *ctx, const struct http_request *req, struct
 	return true;
 }
 
-/* Takes the body of a registry's reply. */
-static void take_body(struct registry_reply *from, struct http_reply *reply, unsigned status,
-		      const char *type)
-{
-	reply->status = status;
-	reply->type = type;
-	reply->body = from->body;
-	reply->body_bytes = from->body_bytes;
-	from->body = NULL;
-}
-
-static void refuse(const struct registry_reply *from, struct http_reply *reply)
-{
-	unsigned status = problem_status(from->status);
-	unsigned retry_after_s = from->retry_after_s;
-
-	if (status == 503 && retry_after_s == 0)
-		retry_after_s = BUSY_RETRY_S;
-	if (retry_after_s)
-		http_reply_field(reply, "Retry-After", "%u", retry_after_s);
-	http_reply_problem(reply, status, from->reason[0] ? from->reason : problem_title(status));
-}
-
 static void post(struct http_context *ctx, const struct http_request *req, struct http_reply *reply)
 {
 	struct registry_reply answer = { .status = REGISTRY_UNPARSABLE };
@@ -228,7 +202,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 	const char *base = ctx->config->http.public_url ? ctx->config->http.public_url : "";
 
 	if (!limits_half_open_take(ctx->limits, req->client_ip, req->now_us)) {
-		http_reply_field(reply, "Retry-After", "%d", BUSY_RETRY_S);
+		http_reply_field(reply, "Retry-After", "%d", HTTP_BUSY_RETRY_S);
 		http_reply_problem(reply, 429, "too many sessions of this client wait to connect");
 		return;
 	}
@@ -241,7 +215,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 			       req->client_ip, &answer);
 	if (answer.status != REGISTRY_OK) {
 		limits_half_open_release(ctx->limits, req->client_ip);
-		refuse(&answer, reply);
+		http_reply_refused(reply, &answer);
 	} else {
 		http_reply_field(reply, "Location", "%s/session/%s", base, answer.session_id);
 		if (answer.etag[0])
@@ -253,7 +227,7 @@ static void post(struct http_context *ctx, const struct http_request *req, struc
 		ice_links(ctx, req, true, reply);
 		if (req->route.kind == HTTP_ROUTE_WHEP)
 			whep_links(reply, base, answer.session_id);
-		take_body(&answer, reply, 201, sdp_type);
+		http_reply_granted(reply, &answer, 201, sdp_type);
 	}
 	free(answer.body);
 }
@@ -266,12 +240,12 @@ static void patch(struct http_context *ctx, const struct http_request *req,
 	registry_patch(ctx->registry, req->route.name, req->body ? req->body : "", req->body_bytes,
 		       req->if_match, ctx->config->whip.strict_etags, &answer);
 	if (answer.status != REGISTRY_OK) {
-		refuse(&answer, reply);
+		http_reply_refused(reply, &answer);
 	} else if (answer.body) {
 		if (answer.etag[0])
 			http_reply_field(reply, "ETag", "\"%s\"", answer.etag);
 		http_reply_field(reply, "Cache-Control", "no-store");
-		take_body(&answer, reply, 200, sdpfrag_type);
+		http_reply_granted(reply, &answer, 200, sdpfrag_type);
 	} else {
 		reply->status = 204;
 	}
